@@ -1,0 +1,25 @@
+// Instruction sets that kernels are written for, and which of them this machine has.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "dunlin/status.h"
+
+namespace dunlin {
+
+enum class Isa {
+  kReference,    // float activations, plain loops over dequantised weights: the truth, slow
+  kReferenceQ8,  // the fast path's activation quantisation and order of sums, in scalar loops
+  kPortable,     // the fast path without intrinsics
+  kAvx2,         // AVX2 + FMA + F16C
+  kAvx512,       // AVX-512 F BW VL DQ VNNI + BF16 (Zen 4/5, Sapphire Rapids)
+};
+
+std::string_view isa_name(Isa isa);  // "reference", "reference-q8", "portable", "avx2", "avx512"
+Result<Isa> parse_isa(std::string_view name);  // also "auto": best_isa()
+
+Isa best_isa();                          // the fastest this machine has
+std::span<const Isa> supported_isas();   // every one that runs here, reference first
+
+}  // namespace dunlin

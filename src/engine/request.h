@@ -1,0 +1,50 @@
+// What enters and leaves the engine: token ids and numbers, never text.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dunlin/status.h"
+#include "dunlin/types.h"
+#include "sampling/params.h"
+
+namespace dunlin {
+
+struct EngineRequest {
+  std::vector<TokenId> prompt;       // at least one token
+  SamplingParams sampling;
+  std::vector<TokenId> eos_ids;      // the model's end-of-generation set; ignored under ignore_eos
+  int priority = 0;                  // lower runs first; ties by arrival
+  bool echo_logprobs = false;        // log p of each prompt token too; bypasses the prefix cache
+};
+
+struct TokenLogprobs {
+  float logprob = 0;                                   // of the token itself, before penalties
+  int rank = 0;                                        // 0 = the most likely
+  std::vector<std::pair<TokenId, float>> top;          // the k best, descending
+};
+
+// Counts and times of one request; filled as it goes, whole in the last output.
+struct RequestStats {
+  int num_prompt_tokens = 0;
+  int num_cached_tokens = 0;     // prompt tokens found in the prefix cache
+  int num_output_tokens = 0;
+  int num_preemptions = 0;
+  double queue_time_s = 0;       // submit -> first scheduled
+  double first_token_time_s = 0; // submit -> first token
+  double total_time_s = 0;       // submit -> finish
+};
+
+// One step's result for one request.
+struct TokenOutput {
+  std::optional<TokenId> token;             // absent where only the finish is told
+  std::optional<TokenLogprobs> logprobs;
+  FinishReason finish = FinishReason::kNone;
+  std::optional<Status> error;              // with FinishReason::kError
+  RequestStats stats;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,71 @@
+// One opened model, ready to serve text: tokenizer, chat template, engine. Opened once by the
+// command; used by the server and the terminal chat alike.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "dunlin/status.h"
+#include "engine/engine.h"
+#include "frontend/types.h"
+#include "text/tokenizer.h"
+
+namespace dunlin {
+
+struct SessionConfig {
+  std::string model_path;
+  std::string model_name;               // what /v1/models and answers call it
+  int num_threads = 0;                  // 0: all cores this process may use
+  std::string isa = "auto";
+  std::string chat_template;            // overrides the model's; "" keeps it
+  EngineConfig engine;
+};
+
+// A running generation of one or more choices. Destroying it cancels.
+class Generation {
+ public:
+  virtual ~Generation() = default;
+  virtual std::optional<TextDelta> poll() = 0;                                 // never waits
+  virtual std::optional<TextDelta> wait(std::chrono::milliseconds timeout) = 0;
+  virtual void on_ready(std::function<void()> notify) = 0;  // from the engine thread; be quick
+  virtual bool finished() const = 0;                        // every choice has told its finish
+  virtual void cancel() = 0;
+  virtual int num_prompt_tokens() const = 0;
+};
+
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  // Opens the model: maps and checks the file, packs weights, starts the engine.
+  // `progress` (may be empty) is told what is going on: a phrase and a fraction in [0, 1].
+  static Result<std::unique_ptr<Session>> open(
+      const SessionConfig& config,
+      const std::function<void(std::string_view phase, double fraction)>& progress);
+
+  // Messages as the template wants them: [{"role":..., "content":...}, ...]; `extra` holds further
+  // template variables (tools, chat_template_kwargs). kInvalidArgument: no template, the template
+  // refuses, or the prompt doesn't fit the context (with the numbers).
+  virtual Result<std::vector<TokenId>> chat_prompt(const nlohmann::ordered_json& messages,
+                                                   const nlohmann::ordered_json& extra,
+                                                   bool add_generation_prompt) const = 0;
+  // A raw prompt; special text in it is plain text. The model's prefix (BOS) is added.
+  virtual Result<std::vector<TokenId>> completion_prompt(std::string_view text) const = 0;
+
+  virtual Result<std::unique_ptr<Generation>> generate(std::vector<TokenId> prompt,
+                                                       GenerationOptions options) = 0;
+
+  virtual bool has_chat_template() const = 0;
+  virtual const SessionConfig& config() const = 0;
+  virtual int context_length() const = 0;        // tokens a sequence may hold here
+  virtual const Tokenizer& tokenizer() const = 0;
+  virtual Engine& engine() = 0;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,58 @@
+// Linear layers: y[t, r] = bias[r] + sum_k w[r, k] * x[t, k], for t in the tokens of a whole step.
+//
+// Contract of the sums, for every instruction set, layout and number of tokens (bit for bit equal
+// to Isa::kReferenceQ8): within a scale group integers; then one float accumulator a (row, token),
+// explicit fma, groups in ascending K; no split over K. Weights of plain float types take float
+// activations, one fma chain a row. Isa::kReference uses float activations for every type.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cpu/isa.h"
+#include "cpu/thread_pool.h"
+#include "quant/packed_matrix.h"
+#include "tensor/buffer.h"
+
+namespace dunlin {
+
+// The inputs of a step's linear layers: int8 per group of 32 with a float scale, sums per 16
+// (formats with minima and zero points need them), and the floats themselves where a weight of
+// the model wants those. Filled row by row by the operation that produces them, from any worker.
+class Activations {
+ public:
+  Activations() = default;
+  // Room for max_tokens rows of max_cols (a multiple of 32) columns.
+  void reserve(std::int64_t max_tokens, std::int64_t max_cols, bool keep_float);
+  // Sets the column count of the rows to come.
+  void reset(std::int64_t cols);
+  // Stores x [cols] as row `token`. Different tokens may be set from different workers at once.
+  void set_row(Isa isa, std::int64_t token, const float* x);
+
+  std::int64_t cols() const { return cols_; }
+  const std::int8_t* q(std::int64_t token) const;       // [cols]
+  const float* scales(std::int64_t token) const;        // [cols / 32]
+  const std::int16_t* sums(std::int64_t token) const;   // [cols / 16] sums of q
+  const float* values(std::int64_t token) const;        // [cols], only with keep_float
+
+ private:
+  std::int64_t max_cols_ = 0;
+  std::int64_t cols_ = 0;
+  bool keep_float_ = false;
+  Buffer q_, scales_, sums_, values_;
+};
+
+// One matrix of a phase. Several that share their input (Q, K and V; gate and up) run as one.
+struct GemmTask {
+  const PackedMatrix* weights = nullptr;
+  const float* bias = nullptr;  // [rows] or null
+  float* y = nullptr;           // [num_tokens, rows] with row stride y_stride (elements)
+  std::int64_t y_stride = 0;
+};
+
+// Runs the tasks over rows 0..num_tokens of x. Each weight byte is read once.
+// token_rows: null, or [num_tokens] which rows of x to use (logits of chosen tokens, experts).
+void gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
+          std::int64_t num_tokens, const std::int32_t* token_rows = nullptr);
+
+}  // namespace dunlin

@@ -1,0 +1,37 @@
+// A transformer language model: token ids in, logits out. Knows nothing of requests or text.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "dunlin/status.h"
+#include "kv/kv_layout.h"
+#include "model/forward_batch.h"
+
+namespace dunlin {
+
+class KvStorage;
+
+// Sizes the engine needs before the first step.
+struct ModelLimits {
+  int vocab_size = 0;
+  int context_length = 0;  // trained context, tokens
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const ModelLimits& limits() const = 0;
+  virtual const KvLayout& kv_layout() const = 0;
+
+  // Scratch bytes for steps of at most max_tokens tokens and max_outputs logit rows; allocates
+  // them, so that forward() allocates nothing. Called once before the first forward().
+  virtual void reserve(int max_tokens, int max_seqs, int max_outputs) = 0;
+
+  // Computes the batch, writes its K and V into `kv`, and writes logits [num_outputs, vocab_size].
+  // Called from one thread, the one that owns the model's thread pool.
+  virtual void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) = 0;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,55 @@
+// Text to token ids and back.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dunlin/status.h"
+#include "dunlin/types.h"
+
+namespace dunlin {
+
+// A piece of text and where it came from. Special tokens ("<|im_start|>") are matched only in
+// trusted pieces (the template's own words), never in what a user typed. Ordinary text between
+// matched specials is pre-tokenised as one piece, across the border of trusted and untrusted, so
+// that ordinary ids equal the reference's.
+struct TextSegment {
+  std::string_view text;
+  bool trusted = false;
+};
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  // Ids of the segments, without any token added in front or behind. Input that is not UTF-8 is
+  // tokenised as if each bad byte were U+FFFD. Thread-safe, near-linear in the length.
+  virtual std::vector<TokenId> encode(std::span<const TextSegment> segments) const = 0;
+  std::vector<TokenId> encode(std::string_view text, bool trusted = false) const {
+    const TextSegment segment{text, trusted};
+    return encode(std::span(&segment, 1));
+  }
+
+  // Raw bytes of one token: may be part of a character. Control tokens give "" unless
+  // `render_special`.
+  virtual std::string token_bytes(TokenId id, bool render_special = false) const = 0;
+
+  virtual int vocab_size() const = 0;
+  virtual bool is_control(TokenId id) const = 0;
+
+  // Tokens that a prompt gets in front and behind, as the model's metadata says (BOS, or none).
+  virtual std::span<const TokenId> prefix_ids() const = 0;
+  virtual std::span<const TokenId> suffix_ids() const = 0;
+  // End-of-generation set: eos, eot and what else the metadata names.
+  virtual std::span<const TokenId> eos_ids() const = 0;
+  virtual TokenId bos_id() const = 0;  // -1: none
+  virtual TokenId eos_id() const = 0;  // -1: none
+
+  // SentencePiece models drop the space that stands in front of the first word of a text.
+  virtual bool strips_leading_space() const = 0;
+};
+
+}  // namespace dunlin
