@@ -1,0 +1,41 @@
+// The commands of the program: one file each, one row each in main.cc's table.
+//
+// A command adds its CLI11 subcommand (help text with an example, flags with their DUNLIN_*
+// environment variables) and sets `invocation.run`, which main calls after parsing. A command
+// returns an exit code: 0 done, 1 it failed (one line on stderr says why), 2 wrong usage.
+// Results go to stdout, everything else to stderr. Only main() ends the process.
+#pragma once
+
+#include <functional>
+
+#include "dunlin/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace dunlin::cli {
+
+struct Invocation {
+  std::function<int()> run;  // set by the callback of the subcommand that was named
+};
+
+// Each adds one subcommand to `app`.
+void add_tokenize(CLI::App& app, Invocation& invocation);
+void add_run(CLI::App& app, Invocation& invocation);
+void add_serve(CLI::App& app, Invocation& invocation);
+void add_bench(CLI::App& app, Invocation& invocation);
+void add_inspect(CLI::App& app, Invocation& invocation);
+void add_pull(CLI::App& app, Invocation& invocation);
+void add_list(CLI::App& app, Invocation& invocation);
+void add_rm(CLI::App& app, Invocation& invocation);
+
+// Below `dunlin debug`: JSON lines on stdin and stdout, in order.
+void add_debug_tokenize(CLI::App& debug, Invocation& invocation);
+void add_debug_template(CLI::App& debug, Invocation& invocation);
+void add_debug_logits(CLI::App& debug, Invocation& invocation);
+
+// Prints "dunlin: MESSAGE" on stderr (red where it is a terminal) and gives the exit code.
+int report(const Status& status);
+
+}  // namespace dunlin::cli
