@@ -18,7 +18,8 @@ struct EngineRequest {
   SamplingParams sampling;
   std::vector<TokenId> eos_ids;      // the model's end-of-generation set; ignored under ignore_eos
   int priority = 0;                  // lower runs first; ties by arrival
-  bool echo_logprobs = false;        // log p of each prompt token too; bypasses the prefix cache
+  // log p of each prompt token too (TokenOutput::prompt_logprobs); bypasses the prefix cache.
+  bool echo_logprobs = false;
 };
 
 struct TokenLogprobs {
@@ -40,8 +41,14 @@ struct RequestStats {
 
 // One step's result for one request.
 struct TokenOutput {
-  std::optional<TokenId> token;             // absent where only the finish is told
+  // Absent where only the finish is told. The token that ends a generation (end of generation or
+  // a stop token id) may be told with its FinishReason::kStop; it is not part of the text.
+  std::optional<TokenId> token;
   std::optional<TokenLogprobs> logprobs;
+  // With EngineRequest::echo_logprobs, in the first output only: entry i is of prompt token i
+  // given those before it, with sampling.num_logprobs alternatives. Entry 0 has no such number and
+  // is default-made.
+  std::vector<TokenLogprobs> prompt_logprobs;
   FinishReason finish = FinishReason::kNone;
   std::optional<Status> error;              // with FinishReason::kError
   RequestStats stats;
