@@ -13,13 +13,13 @@ enum class Isa {
   kReferenceQ8,  // the fast path's activation quantisation and order of sums, in scalar loops
   kPortable,     // the fast path without intrinsics
   kAvx2,         // AVX2 + FMA + F16C
-  kAvx512,       // AVX-512 F BW VL DQ VNNI + BF16 (Zen 4/5, Sapphire Rapids)
+  kAvx512,       // AVX-512 F BW VL DQ VNNI (Cascade Lake, Ice Lake, Zen 4 and later)
 };
 
 std::string_view isa_name(Isa isa);  // "reference", "reference-q8", "portable", "avx2", "avx512"
 Result<Isa> parse_isa(std::string_view name);  // also "auto": best_isa()
 
-Isa best_isa();                          // the fastest this machine has
-std::span<const Isa> supported_isas();   // every one that runs here, reference first
+Isa best_isa();                         // the fastest this machine has
+std::span<const Isa> supported_isas();  // every one that runs here, reference first
 
 }  // namespace dunlin

@@ -1,0 +1,120 @@
+#include "cpu/thread_pool.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace dunlin {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(ThreadPool, RunsEachChunkOnceForAnyNumberOfThreadsAndChunks) {
+  for (const int threads : {1, 2, 3, 8}) {
+    ThreadPool pool(threads);
+    ASSERT_EQ(pool.num_threads(), threads);
+    for (const int chunks : {0, 1, 2, 3, 17, 1000}) {
+      std::vector<int> runs(static_cast<std::size_t>(chunks), 0);  // plain: the pool orders writes
+      std::atomic<bool> bad_worker{false};
+      pool.parallel_for(chunks, [&](int chunk, int worker) {
+        runs[static_cast<std::size_t>(chunk)] += 1;
+        if (worker < 0 || worker >= threads) bad_worker = true;
+      });
+      for (const int count : runs) EXPECT_EQ(count, 1);
+      EXPECT_FALSE(bad_worker);
+    }
+  }
+}
+
+TEST(ThreadPool, WhatOnePhaseWritesTheNextCanRead) {
+  ThreadPool pool(4);
+  constexpr int kChunks = 64;
+  std::vector<std::int64_t> values(kChunks, 0);
+  for (int phase = 1; phase <= 3000; ++phase) {
+    pool.parallel_for(kChunks, [&](int chunk, int) {
+      // Reads what some other worker wrote a phase ago.
+      values[static_cast<std::size_t>(chunk)] += phase;
+    });
+  }
+  for (const std::int64_t value : values) EXPECT_EQ(value, 3000LL * 3001 / 2);
+}
+
+// A worker put to sleep inside a chunk must delay only that chunk: all the others are run by the
+// caller meanwhile.
+TEST(ThreadPool, ASleepingWorkerHoldsOnlyItsChunk) {
+  ThreadPool pool(2);
+  std::atomic<bool> worker_asleep{false};
+  std::atomic<int> done_while_asleep{0};
+  pool.parallel_for(100, [&](int, int worker) {
+    if (worker == 1 && !worker_asleep.exchange(true)) {
+      const auto give_up = std::chrono::steady_clock::now() + 10s;
+      while (done_while_asleep.load() < 99 && std::chrono::steady_clock::now() < give_up) {
+        std::this_thread::sleep_for(1ms);
+      }
+      return;
+    }
+    while (!worker_asleep.load()) std::this_thread::sleep_for(100us);
+    ++done_while_asleep;
+  });
+  EXPECT_EQ(done_while_asleep.load(), 99);
+}
+
+// The caller must not need its workers at all: they may never be given a core.
+TEST(ThreadPool, ManyShortPhasesWithMoreWorkersThanCoresEnd) {
+  ThreadPool pool(16);
+  std::atomic<std::int64_t> sum{0};
+  for (int phase = 0; phase < 2000; ++phase) {
+    pool.parallel_for(20, [&](int chunk, int) { sum += chunk; });
+  }
+  EXPECT_EQ(sum.load(), 2000LL * 190);
+}
+
+TEST(ThreadPool, WakesParkedWorkersAndIsWokenByThem) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(2ms);  // long enough to park
+    std::atomic<int> others{0};
+    pool.parallel_for(2, [&](int, int worker) {
+      if (worker == 1) {
+        ++others;
+        std::this_thread::sleep_for(2ms);  // long enough for the caller to park
+      } else {
+        const auto give_up = std::chrono::steady_clock::now() + 10s;
+        while (others.load() == 0 && std::chrono::steady_clock::now() < give_up) {
+          std::this_thread::yield();
+        }
+      }
+    });
+    EXPECT_EQ(others.load(), 1) << "the worker slept through round " << round;
+  }
+}
+
+TEST(ThreadPool, UsesNoCpuWhenIdle) {
+  ThreadPool pool(4);
+  pool.parallel_for(8, [](int, int) {});
+  std::this_thread::sleep_for(20ms);  // time to park
+  const auto cpu_us = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000L + usage.ru_utime.tv_usec +
+           usage.ru_stime.tv_usec;
+  };
+  const long before = cpu_us();
+  std::this_thread::sleep_for(200ms);
+  EXPECT_LT(cpu_us() - before, 10000);
+}
+
+TEST(ThreadPool, CanBeMadeAndDroppedAtOnce) {
+  for (int i = 0; i < 50; ++i) {
+    ThreadPool pool(4);
+    if (i % 2 == 0) pool.parallel_for(4, [](int, int) {});
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
