@@ -1,0 +1,47 @@
+#include "kv/kv_storage.h"
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace dunlin {
+
+static_assert(kBlockSize == kKvBlockSize, "kernels and bookkeeping must agree on a block");
+
+KvStorage::KvStorage(const KvLayout& layout, std::int32_t num_blocks)
+    : layout_(layout),
+      num_blocks_(num_blocks),
+      arena_(static_cast<std::size_t>(num_blocks) *
+             static_cast<std::size_t>(layout.block_bytes())) {
+  DUNLIN_CHECK(num_blocks > 0, "a KV cache has blocks");
+}
+
+PagedKvLayer KvStorage::layer(int layer_idx) {
+  const KvLayerPlace& place = layout_.places.at(static_cast<std::size_t>(layer_idx));
+  const std::int64_t layer_bytes = kBlockSize * layout_.layer_bytes_per_token();
+  PagedKvLayer view;
+  view.base = arena_.data();
+  view.block_stride = layout_.block_bytes();
+  view.k_offset = place.layer_in_block * layer_bytes;
+  view.v_offset = view.k_offset + layout_.num_kv_heads * kBlockSize *
+                                      row_bytes(layout_.dtype_k, layout_.head_dim_k);
+  view.num_kv_heads = layout_.num_kv_heads;
+  view.head_dim_k = layout_.head_dim_k;
+  view.head_dim_v = layout_.head_dim_v;
+  view.dtype_k = layout_.dtype_k;
+  view.dtype_v = layout_.dtype_v;
+  view.window = layout_.groups[static_cast<std::size_t>(place.group_idx)].window;
+  return view;
+}
+
+std::byte* KvStorage::block(std::int32_t block_id) {
+  DUNLIN_CHECK(block_id >= 0 && block_id < num_blocks_, "no such KV block");
+  return arena_.data() + block_id * block_bytes();
+}
+
+void KvStorage::copy_block(std::int32_t from, std::int32_t to) {
+  if (from == to) return;
+  std::memcpy(block(to), block(from), static_cast<std::size_t>(block_bytes()));
+}
+
+}  // namespace dunlin

@@ -1,0 +1,42 @@
+// The bytes of the KV cache: one arena of equal blocks (KvLayout), given out by number. Owns the
+// memory and nothing else: which block belongs to whom is kv_cache_manager's. Zero pages until
+// written, so an unused pool costs address space only. Owned by the engine; written by the model's
+// kernels between two of the engine's steps, so no locks.
+//
+// Inside a block, layer i of its group holds keys [num_kv_heads, head_dim_k, 16] and then values
+// [num_kv_heads, 16, head_dim_v] (kernels/paged_kv.h says why keys lie dimension-major).
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/paged_kv.h"
+#include "kv/kv_layout.h"
+#include "tensor/buffer.h"
+
+namespace dunlin {
+
+class KvStorage {
+ public:
+  // Aborts where the system has no address space for num_blocks * block_bytes().
+  KvStorage(const KvLayout& layout, std::int32_t num_blocks);
+
+  const KvLayout& layout() const { return layout_; }
+  std::int32_t num_blocks() const { return num_blocks_; }
+  std::int64_t block_bytes() const { return layout_.block_bytes(); }
+
+  // Model layer `layer_idx` as the attention kernels see it; valid while the storage lives.
+  PagedKvLayer layer(int layer_idx);
+
+  // Copy-on-write: block `to` becomes equal to block `from`, all its layers.
+  void copy_block(std::int32_t from, std::int32_t to);
+
+  // The raw bytes of a block, block_bytes() of them, for swapping out and for the disk tier.
+  std::byte* block(std::int32_t block_id);
+
+ private:
+  KvLayout layout_;
+  std::int32_t num_blocks_ = 0;
+  Buffer arena_;
+};
+
+}  // namespace dunlin
