@@ -1,5 +1,7 @@
-// Streaming ids to UTF-8: gives out whole characters only; the bytes of an unfinished one wait.
-// Invalid bytes become U+FFFD once it is certain that they are invalid. One object a sequence.
+// Streaming ids to UTF-8: gives out whole characters only; the bytes of an unfinished one wait (3
+// at most). Invalid bytes become U+FFFD once it is certain that they are invalid, one for each
+// maximal subpart (base/utf8.h), so that the whole text equals a lossy decoding of all bytes at
+// once. Control tokens between the bytes of a character leave no trace. One object a sequence.
 #pragma once
 
 #include <string>
@@ -10,6 +12,7 @@ namespace dunlin {
 
 class Detokenizer {
  public:
+  // `at_text_start`: the first word's space is dropped where the tokenizer adds one there.
   explicit Detokenizer(const Tokenizer& tokenizer, bool at_text_start = true,
                        bool render_special = false);
 
@@ -20,8 +23,9 @@ class Detokenizer {
 
  private:
   const Tokenizer& tokenizer_;
-  bool strip_space_;
+  bool strips_at_start_;
   bool render_special_;
+  bool strip_space_;  // of the next token that has text
   std::string pending_;
 };
 
