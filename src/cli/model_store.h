@@ -14,13 +14,13 @@
 namespace dunlin::cli {
 
 struct ResolvedModel {
-  std::string path;   // of the GGUF file
-  std::string name;   // what the API calls it: the registry's name, or the file's stem
+  std::string path;  // of the GGUF file
+  std::string name;  // what the API calls it: the registry's name, or the file's stem
 };
 
 struct FetchOptions {
-  bool offline = false;   // never use the network; also DUNLIN_OFFLINE=1
-  bool quiet = false;     // no progress bar
+  bool offline = false;  // never use the network; also DUNLIN_OFFLINE=1
+  bool quiet = false;    // no progress bar
 };
 
 // A path must exist; a name or hf: reference is fetched unless the cache has it (checked by size
@@ -29,12 +29,12 @@ Result<ResolvedModel> resolve_model(const std::string& reference, const FetchOpt
 
 struct StoredModel {
   std::string name;
-  std::string path;         // "" where it isn't fetched yet
-  std::uint64_t size_bytes; // on disk, or what the fetch will take
+  std::string path;          // "" where it isn't fetched yet
+  std::uint64_t size_bytes;  // on disk, or what the fetch will take
   std::int64_t modified_unix_s;
   std::string description;
 };
-std::vector<StoredModel> list_models();       // the registry and what else is in the cache
+std::vector<StoredModel> list_models();  // the registry and what else is in the cache
 Result<std::uint64_t> remove_model(const std::string& name);  // bytes freed; only inside the cache
 
 }  // namespace dunlin::cli

