@@ -22,7 +22,8 @@ namespace dunlin {
 class Activations {
  public:
   Activations() = default;
-  // Room for max_tokens rows of max_cols (a multiple of 32) columns.
+  // Room for max_tokens rows of max_cols columns. keep_float: also keep the rows as floats, which
+  // weights of plain float types and Isa::kReference read.
   void reserve(std::int64_t max_tokens, std::int64_t max_cols, bool keep_float);
   // Sets the column count of the rows to come.
   void reset(std::int64_t cols);
@@ -30,13 +31,14 @@ class Activations {
   void set_row(Isa isa, std::int64_t token, const float* x);
 
   std::int64_t cols() const { return cols_; }
-  const std::int8_t* q(std::int64_t token) const;       // [cols]
-  const float* scales(std::int64_t token) const;        // [cols / 32]
-  const std::int16_t* sums(std::int64_t token) const;   // [cols / 16] sums of q
-  const float* values(std::int64_t token) const;        // [cols], only with keep_float
+  const std::int8_t* q(std::int64_t token) const;      // [cols]
+  const float* scales(std::int64_t token) const;       // [cols / 32]
+  const std::int16_t* sums(std::int64_t token) const;  // [cols / 16] sums of q
+  const float* values(std::int64_t token) const;       // [cols], only with keep_float
 
  private:
-  std::int64_t max_cols_ = 0;
+  std::int64_t max_tokens_ = 0;
+  std::int64_t max_cols_ = 0;  // rounded up to whole groups of 32
   std::int64_t cols_ = 0;
   bool keep_float_ = false;
   Buffer q_, scales_, sums_, values_;
