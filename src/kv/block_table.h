@@ -1,0 +1,59 @@
+// BlockTable: one sequence's blocks of one KV group. Entry i holds the tokens of absolute
+// positions [i * kBlockSize, (i + 1) * kBlockSize); kNoBlock where a window has slid past it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kv/block_pool.h"
+#include "kv/kv_layout.h"
+
+namespace dunlin {
+
+// Blocks that hold num_tokens tokens from position 0.
+constexpr int num_blocks_for(int num_tokens) { return (num_tokens + kBlockSize - 1) / kBlockSize; }
+
+class BlockTable {
+ public:
+  void reserve(int max_blocks) { blocks_.reserve(static_cast<std::size_t>(max_blocks)); }
+
+  int size() const { return static_cast<int>(blocks_.size()); }
+  bool empty() const { return blocks_.empty(); }
+  int first_kept() const { return first_kept_; }  // entries before it are kNoBlock
+  int num_held() const { return size() - first_kept_; }
+  std::int32_t operator[](int idx) const { return blocks_[static_cast<std::size_t>(idx)]; }
+  std::span<const std::int32_t> blocks() const { return blocks_; }
+
+  // Where the K and V of `position` lie in the arena: block * kBlockSize + offset.
+  std::int64_t slot(int position) const {
+    return std::int64_t{(*this)[position / kBlockSize]} * kBlockSize + position % kBlockSize;
+  }
+
+  void append(std::int32_t block) { blocks_.push_back(block); }
+  void replace(int idx, std::int32_t block) { blocks_[static_cast<std::size_t>(idx)] = block; }
+  // Appends an entry that a window no longer needs; only before the first kept one.
+  void append_gap() {
+    blocks_.push_back(kNoBlock);
+    first_kept_ = size();
+  }
+  // Takes the first kept entry out and returns its block.
+  std::int32_t drop_first() {
+    const std::int32_t block = (*this)[first_kept_];
+    replace(first_kept_++, kNoBlock);
+    return block;
+  }
+  // Takes the last entry away and returns its block (kNoBlock for a gap).
+  std::int32_t drop_last() {
+    const std::int32_t block = blocks_.back();
+    blocks_.pop_back();
+    if (first_kept_ > size()) first_kept_ = size();
+    return block;
+  }
+
+ private:
+  std::vector<std::int32_t> blocks_;
+  int first_kept_ = 0;
+};
+
+}  // namespace dunlin

@@ -1,0 +1,342 @@
+#include "kv/kv_cache_manager.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace dunlin {
+namespace {
+
+// The first block that a query at `position` reads under `window`; 0 for full attention.
+int first_needed_block(int position, int window) {
+  return window == 0 ? 0 : std::max(0, position - window + 1) / kBlockSize;
+}
+
+// Blocks that a window group holds at most: the window - 1 tokens before a step and the step's
+// own, beginning anywhere in a block.
+int max_window_blocks(int window, int max_chunk) {
+  return (window - 1 + max_chunk + kBlockSize - 2) / kBlockSize + 1;
+}
+
+std::vector<int> windows_of(const KvLayout& layout) {
+  std::vector<int> windows;
+  for (const KvGroup& group : layout.groups) windows.push_back(group.window);
+  return windows;
+}
+
+}  // namespace
+
+int KvSequence::num_held_blocks() const {
+  int held = 0;
+  for (const BlockTable& table : tables_) held += table.num_held();
+  return held;
+}
+
+// A node usually has a block of a full-attention group, so nodes are few; twice the blocks leaves
+// room for window-only models, whose inner nodes outlive their blocks.
+KvCacheManager::KvCacheManager(const KvLayout& layout, int num_blocks, bool prefix_cache)
+    : windows_(windows_of(layout)),
+      prefix_cache_(prefix_cache),
+      pool_(num_blocks),
+      index_(num_groups(), num_blocks, prefix_cache ? 2 * num_blocks : 0),
+      runs_(windows_.size()) {
+  DUNLIN_CHECK(!windows_.empty(), "a layout has at least one group");
+  path_.reserve(static_cast<std::size_t>(num_blocks));
+}
+
+KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache) const {
+  KvSequence seq;
+  seq.tables_.resize(windows_.size());
+  for (BlockTable& table : seq.tables_) table.reserve(num_blocks_for(max_tokens));
+  seq.hashing_ = prefix_cache_ && use_prefix_cache;
+  seq.last_node_ = PrefixIndex::root();
+  return seq;
+}
+
+int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> tokens) {
+  DUNLIN_CHECK(seq.num_computed_ == 0 && seq.tables_[0].empty(), "only an empty sequence matches");
+  if (!seq.hashing_ || tokens.empty()) return 0;
+  const int max_hit = static_cast<int>(tokens.size() - 1) / kBlockSize;
+  path_.clear();
+  std::fill(runs_.begin(), runs_.end(), 0);
+  int hit = 0;
+  PrefixNode node = PrefixIndex::root();
+  for (int i = 0; i < max_hit; ++i) {
+    node = index_.find_child(node, tokens.data() + i * kBlockSize);
+    if (node == kNoNode) break;
+    path_.push_back(node);
+    bool usable = true;
+    bool has_full_blocks = true;
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      runs_[g] = index_.block(node, static_cast<int>(g)) == kNoBlock ? 0 : runs_[g] + 1;
+      const int length = i + 1;
+      const int needed = length - first_needed_block(length * kBlockSize, windows_[g]);
+      usable = usable && runs_[g] >= needed;
+      has_full_blocks = has_full_blocks && (windows_[g] > 0 || runs_[g] == length);
+    }
+    if (usable) hit = i + 1;
+    if (!has_full_blocks) break;
+  }
+  if (hit == 0) return 0;
+  for (int g = 0; g < num_groups(); ++g) {
+    BlockTable& table = seq.tables_[static_cast<std::size_t>(g)];
+    const int first = first_needed_block(hit * kBlockSize, windows_[static_cast<std::size_t>(g)]);
+    for (int i = 0; i < hit; ++i) {
+      if (i < first) {
+        table.append_gap();
+        continue;
+      }
+      const std::int32_t block = index_.block(path_[static_cast<std::size_t>(i)], g);
+      pool_.add_ref(block);
+      table.append(block);
+    }
+  }
+  seq.num_computed_ = hit * kBlockSize;
+  seq.num_hashed_blocks_ = hit;
+  move_pin(seq, path_[static_cast<std::size_t>(hit) - 1]);
+  return seq.num_computed_;
+}
+
+int KvCacheManager::num_new_blocks(const KvSequence& seq, int num_tokens) const {
+  const int size = seq.tables_[0].size();
+  int needed = std::max(0, num_blocks_for(num_tokens) - size) * num_groups();
+  const int write_idx = seq.num_computed_ / kBlockSize;
+  if (num_tokens > seq.num_computed_ && write_idx < size) {
+    for (const BlockTable& table : seq.tables_) {
+      needed += table[write_idx] != kNoBlock && is_shared(table[write_idx]);
+    }
+  }
+  return needed;
+}
+
+int KvCacheManager::num_new_blocks(const KvSequence& seq, int num_tokens, int max_chunk) const {
+  int needed = 0;
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    const BlockTable& table = seq.tables_[g];
+    int growth = std::max(0, num_blocks_for(num_tokens) - table.size());
+    if (windows_[g] > 0) {
+      const int most = max_window_blocks(windows_[g], max_chunk);
+      growth = std::min(growth, std::max(0, most - table.num_held()));
+    }
+    needed += growth;
+  }
+  return needed;
+}
+
+bool KvCacheManager::allocate(KvSequence& seq, int num_tokens) {
+  DUNLIN_CHECK(num_tokens >= seq.num_computed_, "computed tokens have their slots already");
+  if (num_new_blocks(seq, num_tokens) > pool_.num_free()) return false;
+  const int write_idx = seq.num_computed_ / kBlockSize;
+  if (num_tokens > seq.num_computed_ && write_idx < seq.tables_[0].size()) {
+    make_private(seq, write_idx);
+  }
+  const int size = num_blocks_for(num_tokens);
+  for (BlockTable& table : seq.tables_) {
+    while (table.size() < size) table.append(take_block());
+  }
+  return true;
+}
+
+void KvCacheManager::make_private(KvSequence& seq, int block_idx) {
+  for (BlockTable& table : seq.tables_) {
+    const std::int32_t shared = table[block_idx];
+    if (shared == kNoBlock || !is_shared(shared)) continue;
+    const std::int32_t copy = take_block();
+    copies_.push_back({shared, copy});
+    table.replace(block_idx, copy);
+    pool_.release(shared);
+  }
+}
+
+std::int32_t KvCacheManager::take_block() {
+  const BlockPool::Taken taken = pool_.allocate();
+  DUNLIN_CHECK(taken.block != kNoBlock, "the caller counted the free blocks");
+  if (taken.was_cached) index_.remove_block(taken.block);
+  return taken.block;
+}
+
+void KvCacheManager::commit(KvSequence& seq, std::span<const TokenId> tokens, int num_tokens) {
+  DUNLIN_CHECK(num_tokens >= seq.num_computed_ &&
+                   static_cast<std::size_t>(num_tokens) <= tokens.size() &&
+                   num_blocks_for(num_tokens) <= seq.tables_[0].size(),
+               "committed tokens exist and have slots");
+  seq.num_computed_ = num_tokens;
+  hash_full_blocks(seq, tokens);
+  release_slid_blocks(seq);
+}
+
+void KvCacheManager::hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens) {
+  while (seq.hashing_ && seq.num_hashed_blocks_ < seq.num_computed_ / kBlockSize) {
+    const int block_idx = seq.num_hashed_blocks_;
+    const PrefixNode node =
+        index_.find_or_add_child(seq.last_node_, tokens.data() + block_idx * kBlockSize);
+    if (node == kNoNode) {
+      seq.hashing_ = false;
+      return;
+    }
+    for (int g = 0; g < num_groups(); ++g) cache_block(seq, g, block_idx, node);
+    ++seq.num_hashed_blocks_;
+    move_pin(seq, node);
+  }
+}
+
+void KvCacheManager::cache_block(KvSequence& seq, int group_idx, int block_idx, PrefixNode node) {
+  BlockTable& table = seq.tables_[static_cast<std::size_t>(group_idx)];
+  const std::int32_t own = table[block_idx];
+  if (own == kNoBlock) return;
+  const std::int32_t known = index_.block(node, group_idx);
+  if (known == own) return;
+  if (known != kNoBlock) {
+    pool_.add_ref(known);
+    table.replace(block_idx, known);
+    pool_.release(own);
+  } else if (!pool_.is_cached(own)) {
+    index_.set_block(node, group_idx, own);
+    pool_.mark_cached(own);
+  }
+}
+
+void KvCacheManager::release_slid_blocks(KvSequence& seq) {
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    if (windows_[g] == 0) continue;
+    BlockTable& table = seq.tables_[g];
+    const int first = std::min(first_needed_block(seq.num_computed_, windows_[g]), table.size());
+    while (table.first_kept() < first) pool_.release(table.drop_first());
+  }
+}
+
+KvSequence KvCacheManager::fork(const KvSequence& seq, int max_tokens) {
+  KvSequence child = make_sequence(max_tokens, false);
+  const int size = num_blocks_for(seq.num_computed_);
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    for (int i = 0; i < size; ++i) {
+      const std::int32_t block = seq.tables_[g][i];
+      if (block == kNoBlock) {
+        child.tables_[g].append_gap();
+      } else {
+        pool_.add_ref(block);
+        child.tables_[g].append(block);
+      }
+    }
+  }
+  child.num_computed_ = seq.num_computed_;
+  child.num_hashed_blocks_ = seq.num_hashed_blocks_;
+  child.hashing_ = seq.hashing_;
+  move_pin(child, seq.last_node_);
+  return child;
+}
+
+int KvCacheManager::truncate(KvSequence& seq, int num_tokens) {
+  DUNLIN_CHECK(num_tokens >= 0 && num_tokens <= seq.num_computed_,
+               "truncate keeps computed tokens only");
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    if (seq.tables_[g].first_kept() > first_needed_block(num_tokens, windows_[g])) num_tokens = 0;
+  }
+  if (num_tokens == 0) {
+    free(seq);
+    return 0;
+  }
+  const int size = num_blocks_for(num_tokens);
+  for (int i = seq.tables_[0].size(); i > size; --i) {
+    for (BlockTable& table : seq.tables_) {
+      const std::int32_t block = table.drop_last();
+      if (block != kNoBlock) pool_.release(block);
+    }
+  }
+  PrefixNode node = seq.last_node_;
+  while (seq.num_hashed_blocks_ > num_tokens / kBlockSize) {
+    --seq.num_hashed_blocks_;
+    node = index_.parent(node);
+  }
+  move_pin(seq, node);
+  seq.num_computed_ = num_tokens;
+  return num_tokens;
+}
+
+// Blocks go back last first, so that the cached ones are evicted from the end of the prefix.
+void KvCacheManager::free(KvSequence& seq) {
+  if (seq.tables_.empty()) return;
+  for (int i = seq.tables_[0].size(); i > 0; --i) {
+    for (BlockTable& table : seq.tables_) {
+      const std::int32_t block = table.drop_last();
+      if (block != kNoBlock) pool_.release(block);
+    }
+  }
+  move_pin(seq, PrefixIndex::root());
+  seq.num_computed_ = 0;
+  seq.num_hashed_blocks_ = 0;
+}
+
+void KvCacheManager::move_pin(KvSequence& seq, PrefixNode node) {
+  if (node == seq.last_node_) return;
+  if (node != PrefixIndex::root()) index_.pin(node);
+  if (seq.last_node_ != PrefixIndex::root()) index_.unpin(seq.last_node_);
+  seq.last_node_ = node;
+}
+
+int KvCacheManager::max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk) {
+  int most = 0;
+  for (const KvGroup& group : layout.groups) {
+    const int all = num_blocks_for(num_tokens);
+    most += group.window == 0 ? all : std::min(all, max_window_blocks(group.window, max_chunk));
+  }
+  return most;
+}
+
+int KvCacheManager::max_blocks_per_sequence(int num_tokens, int max_chunk) const {
+  int most = 0;
+  for (const int window : windows_) {
+    const int all = num_blocks_for(num_tokens);
+    most += window == 0 ? all : std::min(all, max_window_blocks(window, max_chunk));
+  }
+  return most;
+}
+
+void KvCacheManager::check_integrity(std::span<const KvSequence* const> seqs) const {
+  pool_.check_integrity();
+  index_.check_integrity();
+  std::vector<int> refs(static_cast<std::size_t>(num_blocks()), 0);
+  for (const KvSequence* seq : seqs) {
+    DUNLIN_CHECK(seq->num_hashed_blocks_ * kBlockSize <= seq->num_computed_,
+                 "only computed tokens are hashed");
+    for (std::size_t g = 0; g < windows_.size(); ++g) {
+      const BlockTable& table = seq->tables_[g];
+      DUNLIN_CHECK(table.size() == seq->tables_[0].size(), "tables are of one size");
+      DUNLIN_CHECK(table.size() >= num_blocks_for(seq->num_computed_), "a token has no slot");
+      const int needed = first_needed_block(seq->num_computed_, windows_[g]);
+      for (int i = 0; i < table.size(); ++i) {
+        if (table[i] == kNoBlock) {
+          DUNLIN_CHECK(i < needed, "a block that is still read was given back");
+          continue;
+        }
+        ++refs[static_cast<std::size_t>(table[i])];
+      }
+    }
+  }
+  for (std::int32_t b = 0; b < num_blocks(); ++b) {
+    DUNLIN_CHECK(refs[static_cast<std::size_t>(b)] == pool_.ref_cnt(b), "ref_cnt is wrong");
+    DUNLIN_CHECK(pool_.is_cached(b) == (index_.owner(b).node != kNoNode),
+                 "pool and index disagree on what is cached");
+  }
+  check_eviction_order();
+}
+
+// Behind a cached block of a full-attention group no descendant's block may wait for eviction.
+void KvCacheManager::check_eviction_order() const {
+  std::vector<bool> passed(static_cast<std::size_t>(num_blocks()), false);
+  for (const std::int32_t block : pool_.free_list()) {
+    passed[static_cast<std::size_t>(block)] = true;
+    if (!pool_.is_cached(block)) continue;
+    PrefixNode node = index_.parent(index_.owner(block).node);
+    for (; node != PrefixIndex::root(); node = index_.parent(node)) {
+      for (int g = 0; g < num_groups(); ++g) {
+        if (windows_[static_cast<std::size_t>(g)] > 0) continue;
+        const std::int32_t above = index_.block(node, g);
+        DUNLIN_CHECK(above != kNoBlock && !passed[static_cast<std::size_t>(above)],
+                     "a prefix is evicted before what follows it");
+      }
+    }
+  }
+}
+
+}  // namespace dunlin

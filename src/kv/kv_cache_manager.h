@@ -1,0 +1,132 @@
+// KvCacheManager: which blocks each sequence holds, over all KV groups. Integers only.
+//
+// The life of a sequence: match_prefix (once, while empty), then for each step allocate (slots for
+// the step's tokens), the model's forward, and commit (the tokens are computed: full blocks enter
+// the prefix index, blocks that slid out of a window are given back); finally free. Freed blocks
+// that the index knows stay cached until their room is needed, least recently released first.
+//
+// A block that another sequence holds, or that the index knows, is never written: allocate()
+// replaces it by a private copy first (copy-on-write) and queues a BlockCopy, which the owner must
+// run on the storage, in order, before the forward.
+//
+// Two sequences that computed the same prefix end up holding the same blocks: commit() exchanges a
+// duplicate for the cached one. So whoever holds a cached full-attention block also holds every
+// block before it, releases it no later than those, and eviction takes the leaves of the tree
+// first. (Equal tokens give equal bits: design.md, Determinism.)
+//
+// Owned by the engine thread. Lack of room is an ordinary answer.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dunlin/types.h"
+#include "kv/block_pool.h"
+#include "kv/block_table.h"
+#include "kv/kv_layout.h"
+#include "kv/prefix_index.h"
+
+namespace dunlin {
+
+// One sequence's part: a table for each group. Made by the manager's make_sequence or fork and
+// given back with free() before it is destroyed.
+class KvSequence {
+ public:
+  KvSequence() = default;
+  KvSequence(KvSequence&&) = default;
+  KvSequence& operator=(KvSequence&&) = default;
+
+  const BlockTable& table(int group_idx) const {
+    return tables_[static_cast<std::size_t>(group_idx)];
+  }
+  int num_computed_tokens() const { return num_computed_; }
+  int num_held_blocks() const;
+
+ private:
+  friend class KvCacheManager;
+  std::vector<BlockTable> tables_;  // [num_groups], all of one size
+  int num_computed_ = 0;
+  int num_hashed_blocks_ = 0;       // blocks from the front that the index was told of
+  PrefixNode last_node_ = kNoNode;  // of the last hashed block, pinned; root before the first
+  bool hashing_ = false;            // false: the cache is off, full, or not wanted
+};
+
+struct BlockCopy {
+  std::int32_t from = kNoBlock;
+  std::int32_t to = kNoBlock;
+};
+
+class KvCacheManager {
+ public:
+  KvCacheManager(const KvLayout& layout, int num_blocks, bool prefix_cache);
+
+  // An empty sequence with room for tables of max_tokens, so that later calls don't allocate.
+  // use_prefix_cache = false: neither matched nor remembered.
+  KvSequence make_sequence(int max_tokens, bool use_prefix_cache = true) const;
+
+  // Takes the longest cached prefix of `tokens` that every group can serve, whole blocks, leaving
+  // at least the last token to compute. Returns its length in tokens, now the sequence's
+  // num_computed_tokens. The sequence must hold nothing.
+  int match_prefix(KvSequence& seq, std::span<const TokenId> tokens);
+
+  // Slots for the positions [num_computed_tokens, num_tokens). False: no room, nothing changed.
+  [[nodiscard]] bool allocate(KvSequence& seq, int num_tokens);
+  // Free blocks that allocate(seq, num_tokens) would take.
+  int num_new_blocks(const KvSequence& seq, int num_tokens) const;
+  // The most that the sequence will take on its way to num_tokens, in steps of at most max_chunk.
+  int num_new_blocks(const KvSequence& seq, int num_tokens, int max_chunk) const;
+
+  // The tokens [0, num_tokens) are computed and final. `tokens` is the whole history, at least
+  // num_tokens long.
+  void commit(KvSequence& seq, std::span<const TokenId> tokens, int num_tokens);
+
+  // A second sequence with the same past. Slots beyond num_computed_tokens stay with `seq`.
+  KvSequence fork(const KvSequence& seq, int max_tokens);
+
+  // Forgets the tokens from num_tokens on. Returns the length kept: num_tokens, or 0 where a
+  // window group has already given back what a continuation there would read (the sequence is
+  // then empty and may match_prefix again).
+  int truncate(KvSequence& seq, int num_tokens);
+
+  // Gives everything back; the sequence is empty, as after make_sequence.
+  void free(KvSequence& seq);
+
+  // Copies queued by allocate() since the last clear_copies().
+  std::span<const BlockCopy> copies() const { return copies_; }
+  void clear_copies() { copies_.clear(); }
+
+  // Blocks that one sequence of num_tokens holds at most, computed in steps of at most max_chunk.
+  int max_blocks_per_sequence(int num_tokens, int max_chunk) const;
+  static int max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk);
+
+  int num_groups() const { return static_cast<int>(windows_.size()); }
+  int num_blocks() const { return pool_.num_blocks(); }
+  int num_free_blocks() const { return pool_.num_free(); }
+  int num_cached_blocks() const { return pool_.num_cached(); }
+
+  // Aborts where pool, index and the given sequences (all that exist) disagree.
+  void check_integrity(std::span<const KvSequence* const> seqs) const;
+
+ private:
+  std::int32_t take_block();
+  bool is_shared(std::int32_t block) const {
+    return pool_.ref_cnt(block) > 1 || pool_.is_cached(block);
+  }
+  void make_private(KvSequence& seq, int block_idx);
+  void hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens);
+  void cache_block(KvSequence& seq, int group_idx, int block_idx, PrefixNode node);
+  void release_slid_blocks(KvSequence& seq);
+  void move_pin(KvSequence& seq, PrefixNode node);
+  void check_eviction_order() const;
+
+  std::vector<int> windows_;  // [num_groups], 0 for full attention
+  bool prefix_cache_;
+  BlockPool pool_;
+  PrefixIndex index_;
+  std::vector<BlockCopy> copies_;
+  std::vector<PrefixNode> path_;  // scratch of match_prefix
+  std::vector<int> runs_;         // [num_groups] scratch of match_prefix
+};
+
+}  // namespace dunlin

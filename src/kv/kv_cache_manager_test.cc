@@ -1,0 +1,228 @@
+#include "kv/kv_cache_manager.h"
+
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace dunlin {
+namespace {
+
+// One full group; with windows, one more group for each.
+KvLayout layout_of(std::vector<int> windows) {
+  return KvLayout::make(windows, 1, 8, 8, DType::kF16, DType::kF16);
+}
+
+std::vector<TokenId> tokens_from(TokenId first, int count) {
+  std::vector<TokenId> tokens(static_cast<std::size_t>(count));
+  std::iota(tokens.begin(), tokens.end(), first);
+  return tokens;
+}
+
+void compute(KvCacheManager& kv, KvSequence& seq, const std::vector<TokenId>& tokens,
+             int num_tokens) {
+  ASSERT_TRUE(kv.allocate(seq, num_tokens));
+  kv.commit(seq, tokens, num_tokens);
+}
+
+TEST(KvCacheManager, HoldsWholeBlocksForAllTokensOfAFullGroup) {
+  KvCacheManager kv(layout_of({0}), 10, true);
+  KvSequence seq = kv.make_sequence(64);
+  compute(kv, seq, tokens_from(0, 17), 17);
+  EXPECT_EQ(seq.num_held_blocks(), 2);
+  EXPECT_EQ(kv.num_free_blocks(), 8);
+  kv.free(seq);
+  EXPECT_EQ(kv.num_free_blocks(), 10);
+  EXPECT_EQ(kv.num_cached_blocks(), 1);
+}
+
+TEST(KvCacheManager, RefusesWithoutChangingAnythingWhenBlocksRunOut) {
+  KvCacheManager kv(layout_of({0}), 3, true);
+  KvSequence seq = kv.make_sequence(64);
+  EXPECT_FALSE(kv.allocate(seq, 49));
+  EXPECT_EQ(kv.num_free_blocks(), 3);
+  EXPECT_TRUE(kv.allocate(seq, 48));
+  kv.free(seq);
+}
+
+TEST(KvCacheManager, GivesBackBlocksThatSlidOutOfTheWindow) {
+  KvCacheManager kv(layout_of({32}), 20, true);
+  KvSequence seq = kv.make_sequence(200);
+  const auto tokens = tokens_from(0, 200);
+  for (int n = 1; n <= 200; ++n) {
+    compute(kv, seq, tokens, n);
+    // The next query, at position n, reads positions n - 31 on.
+    const int first = std::max(0, n - 31) / kBlockSize;
+    ASSERT_EQ(seq.table(0).first_kept(), std::min(first, seq.table(0).size())) << n;
+    ASSERT_LE(seq.num_held_blocks(), kv.max_blocks_per_sequence(n, 1)) << n;
+  }
+  kv.free(seq);
+}
+
+TEST(KvCacheManager, FindsThePrefixOfAFinishedSequenceButLeavesTheLastTokenToCompute) {
+  KvCacheManager kv(layout_of({0}), 10, true);
+  const auto tokens = tokens_from(0, 48);
+  KvSequence first = kv.make_sequence(48);
+  compute(kv, first, tokens, 48);
+  kv.free(first);
+  KvSequence second = kv.make_sequence(64);
+  EXPECT_EQ(kv.match_prefix(second, tokens), 32);
+  kv.free(second);
+  EXPECT_EQ(kv.match_prefix(second, tokens_from(0, 49)), 48);
+  kv.free(second);
+  auto other = tokens;
+  other[20] = 999;
+  EXPECT_EQ(kv.match_prefix(second, other), 16);
+  kv.free(second);
+}
+
+TEST(KvCacheManager, AWindowGroupNeedsOnlyItsLastTokensForAHit) {
+  const KvLayout layout = layout_of({0, 16});
+  KvCacheManager kv(layout, 30, true);
+  const auto tokens = tokens_from(0, 100);
+  KvSequence first = kv.make_sequence(100);
+  compute(kv, first, tokens, 100);
+  kv.free(first);
+  KvSequence second = kv.make_sequence(200);
+  EXPECT_EQ(kv.match_prefix(second, tokens), 96);
+  // Position 96 reads 81 on: the last block only.
+  EXPECT_EQ(second.num_held_blocks(), 6 + 1);
+  kv.free(second);
+}
+
+TEST(KvCacheManager, AHitEndsWhereEveryGroupStillHasWhatItReads) {
+  KvCacheManager kv(layout_of({0, 16}), 12, true);
+  const auto tokens = tokens_from(0, 64);
+  KvSequence seq = kv.make_sequence(64);
+  // In steps of one block, so that window blocks are given back from the front one by one.
+  for (int n = 16; n <= 64; n += 16) compute(kv, seq, tokens, n);
+  kv.free(seq);
+  // Free: 4 never used, then the window's blocks 0 to 2 in order of release. Take 6.
+  KvSequence other = kv.make_sequence(48, false);
+  ASSERT_TRUE(kv.allocate(other, 48));
+  // The window blocks of the tokens 0 to 31 are gone, those of 32 to 47 are there.
+  EXPECT_EQ(kv.match_prefix(seq, std::span(tokens).first(33)), 0);
+  EXPECT_EQ(kv.match_prefix(seq, std::span(tokens).first(49)), 48);
+  kv.free(seq);
+  kv.free(other);
+}
+
+TEST(KvCacheManager, EvictsTheEndOfAPrefixFirst) {
+  KvCacheManager kv(layout_of({0}), 4, true);
+  const auto tokens = tokens_from(0, 65);
+  KvSequence seq = kv.make_sequence(65);
+  compute(kv, seq, tokens, 64);
+  kv.free(seq);
+  KvSequence other = kv.make_sequence(65);
+  ASSERT_TRUE(kv.allocate(other, 16));
+  kv.free(other);
+  EXPECT_EQ(kv.match_prefix(seq, tokens), 48);
+  kv.free(seq);
+}
+
+TEST(KvCacheManager, SequencesThatComputedTheSameShareItsBlocksAfterwards) {
+  KvCacheManager kv(layout_of({0}), 10, true);
+  const auto tokens = tokens_from(0, 32);
+  KvSequence a = kv.make_sequence(64), b = kv.make_sequence(64);
+  ASSERT_TRUE(kv.allocate(a, 32));
+  ASSERT_TRUE(kv.allocate(b, 32));
+  EXPECT_EQ(kv.num_free_blocks(), 6);
+  kv.commit(a, tokens, 32);
+  kv.commit(b, tokens, 32);
+  EXPECT_EQ(kv.num_free_blocks(), 8);
+  EXPECT_EQ(a.table(0)[1], b.table(0)[1]);
+  kv.free(a);
+  kv.free(b);
+}
+
+TEST(KvCacheManager, AForkCopiesTheLastBlockOnlyWhenItIsWritten) {
+  KvCacheManager kv(layout_of({0}), 10, true);
+  const auto tokens = tokens_from(0, 40);
+  KvSequence seq = kv.make_sequence(64);
+  compute(kv, seq, tokens, 20);
+  KvSequence child = kv.fork(seq, 64);
+  EXPECT_EQ(kv.num_free_blocks(), 8);
+  const std::int32_t shared = seq.table(0)[1];
+  ASSERT_TRUE(kv.allocate(child, 21));
+  ASSERT_EQ(kv.copies().size(), 1u);
+  EXPECT_EQ(kv.copies()[0].from, shared);
+  EXPECT_EQ(kv.copies()[0].to, child.table(0)[1]);
+  EXPECT_NE(child.table(0)[1], shared);
+  EXPECT_EQ(child.table(0)[0], seq.table(0)[0]);
+  kv.clear_copies();
+  ASSERT_TRUE(kv.allocate(seq, 21));
+  EXPECT_TRUE(kv.copies().empty()) << "the parent is alone now";
+  kv.free(seq);
+  kv.free(child);
+}
+
+TEST(KvCacheManager, TruncationIntoACachedBlockWritesToACopy) {
+  KvCacheManager kv(layout_of({0}), 10, true);
+  const auto tokens = tokens_from(0, 48);
+  KvSequence seq = kv.make_sequence(64);
+  compute(kv, seq, tokens, 48);
+  EXPECT_EQ(kv.truncate(seq, 40), 40);
+  EXPECT_EQ(seq.num_held_blocks(), 3);
+  EXPECT_EQ(kv.truncate(seq, 20), 20);
+  EXPECT_EQ(seq.num_held_blocks(), 2);
+  ASSERT_TRUE(kv.allocate(seq, 21));
+  EXPECT_EQ(kv.copies().size(), 1u);
+  auto other = tokens;
+  other[20] = 77;
+  kv.commit(seq, other, 21);
+  const KvSequence* all[] = {&seq};
+  kv.check_integrity(all);
+  KvSequence again = kv.make_sequence(64);
+  EXPECT_EQ(kv.match_prefix(again, tokens), 32) << "the cached blocks kept their tokens";
+  kv.free(again);
+  kv.free(seq);
+}
+
+TEST(KvCacheManager, TruncationBehindAWindowEmptiesTheSequence) {
+  KvCacheManager kv(layout_of({0, 16}), 20, true);
+  const auto tokens = tokens_from(0, 64);
+  KvSequence seq = kv.make_sequence(64);
+  compute(kv, seq, tokens, 64);
+  EXPECT_EQ(kv.truncate(seq, 62), 0);
+  EXPECT_EQ(seq.num_held_blocks(), 0);
+  compute(kv, seq, tokens, 62);
+  EXPECT_EQ(kv.truncate(seq, 60), 60);
+  kv.free(seq);
+}
+
+TEST(KvCacheManager, BypassesTheCacheWhereAsked) {
+  KvCacheManager kv(layout_of({0}), 10, true);
+  const auto tokens = tokens_from(0, 40);
+  KvSequence seq = kv.make_sequence(64, false);
+  compute(kv, seq, tokens, 40);
+  kv.free(seq);
+  EXPECT_EQ(kv.num_cached_blocks(), 0);
+  KvSequence other = kv.make_sequence(64);
+  compute(kv, other, tokens, 40);
+  kv.free(other);
+  EXPECT_EQ(kv.match_prefix(seq, tokens), 0);
+  EXPECT_EQ(kv.match_prefix(other, tokens), 32);
+  kv.free(other);
+}
+
+TEST(KvCacheManager, KnowsWhatTheLongestSequenceWillTake) {
+  const KvLayout layout = layout_of({0, 32});
+  KvCacheManager kv(layout, 100, true);
+  const auto tokens = tokens_from(0, 400);
+  for (const int chunk : {1, 5, 16, 33, 64}) {
+    KvSequence seq = kv.make_sequence(400);
+    int most = 0;
+    for (int n = 0; n < 400;) {
+      n = std::min(400, n + chunk);
+      ASSERT_TRUE(kv.allocate(seq, n));
+      most = std::max(most, seq.num_held_blocks());
+      kv.commit(seq, tokens, n);
+    }
+    EXPECT_LE(most, kv.max_blocks_per_sequence(400, chunk)) << chunk;
+    EXPECT_GE(most + 2, kv.max_blocks_per_sequence(400, chunk)) << "too careful at " << chunk;
+    kv.free(seq);
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
