@@ -17,13 +17,13 @@ constexpr auto kRedraw = std::chrono::milliseconds(100);
 ProgressBar::ProgressBar(std::string label, bool quiet)
     : label_(std::move(label)),
       quiet_(quiet),
-      terminal_(isatty(STDERR_FILENO) != 0),
+      terminal_(on_terminal()),
       start_(std::chrono::steady_clock::now()) {
   if (!quiet_ && !terminal_) fmt::print(stderr, "{} ...\n", label_);
 }
 
 ProgressBar::~ProgressBar() {
-  if (drawn_) std::fputs("\n", stderr);
+  if (drawn_) std::fputs("\r\033[K", stderr);  // what was waited for is there: the line has served
 }
 
 void ProgressBar::update_bytes(std::uint64_t done_bytes, std::uint64_t total_bytes) {
@@ -40,6 +40,8 @@ void ProgressBar::update_bytes(std::uint64_t done_bytes, std::uint64_t total_byt
   }
   draw(total_bytes > 0 ? double(done_bytes) / double(total_bytes) : -1, text);
 }
+
+bool ProgressBar::on_terminal() { return isatty(STDERR_FILENO) != 0; }
 
 void ProgressBar::update_fraction(double fraction, const std::string& phase) {
   draw(fraction, phase);

@@ -1,0 +1,107 @@
+#include "cli/session_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "cli/progress.h"
+
+namespace dunlin::cli {
+namespace {
+
+// The text of a template given as a file, or as itself where it holds Jinja marks.
+Result<std::string> template_text(const std::string& flag) {
+  if (flag.empty() || flag.find("{%") != std::string::npos || flag.find("{{") != std::string::npos)
+    return flag;
+  std::ifstream file(flag, std::ios::binary);
+  if (!file)
+    return fail(StatusCode::kNotFound, fmt::format("--chat-template: can't read {}", flag));
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace
+
+void add_session_flags(CLI::App& command, SessionFlags& flags) {
+  command
+      .add_option("MODEL", flags.model,
+                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
+      ->required()
+      ->envname("DUNLIN_MODEL");
+  EngineConfig& engine = flags.session.engine;
+  command
+      .add_option(
+          "--context", engine.max_context,
+          "Tokens a sequence may hold, prompt and answer (default: the model's, or what fits)")
+      ->check(CLI::NonNegativeNumber)
+      ->envname("DUNLIN_CONTEXT");
+  command
+      .add_option("--threads", flags.session.num_threads,
+                  "Compute threads (default: every core this process may use)")
+      ->check(CLI::Range(0, 1024))
+      ->envname("DUNLIN_THREADS");
+  command.add_option("--max-seqs", engine.max_seqs, "Sequences computed at once")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str()
+      ->envname("DUNLIN_MAX_SEQS");
+  command
+      .add_option("--kv-memory", flags.kv_memory,
+                  "Memory of the KV cache, as 512M or 2G (default: what fits)")
+      ->envname("DUNLIN_KV_MEMORY");
+  command
+      .add_option("--isa", flags.session.isa,
+                  "Kernels: auto, avx512, avx2, portable, or reference (slow, exact)")
+      ->capture_default_str()
+      ->envname("DUNLIN_ISA");
+  command
+      .add_option("--chat-template", flags.chat_template,
+                  "A Jinja file that replaces the model's chat template")
+      ->envname("DUNLIN_CHAT_TEMPLATE");
+  command.add_flag("--offline", flags.fetch.offline, "Never fetch a model")
+      ->envname("DUNLIN_OFFLINE");
+}
+
+Result<std::unique_ptr<Session>> open_session(SessionFlags flags) {
+  DUNLIN_ASSIGN(model, resolve_model(flags.model, flags.fetch));
+  flags.session.model_path = model.path;
+  if (flags.session.model_name.empty()) flags.session.model_name = model.name;
+  if (!flags.kv_memory.empty()) {
+    auto bytes = parse_bytes(flags.kv_memory);
+    if (!bytes) return tl::unexpected(bytes.error().with_prefix("--kv-memory"));
+    flags.session.engine.kv_bytes = *bytes;
+  }
+  DUNLIN_ASSIGN(text, template_text(flags.chat_template));
+  flags.session.chat_template = std::move(text);
+  // Small models open faster than a line can be read, so nothing is said to a file.
+  ProgressBar bar(fmt::format("opening {}", flags.session.model_name),
+                  flags.fetch.quiet || !ProgressBar::on_terminal());
+  return Session::open(flags.session, [&](std::string_view phase, double fraction) {
+    bar.update_fraction(fraction, std::string(phase));
+  });
+}
+
+Result<std::int64_t> parse_bytes(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  std::string unit(end);
+  while (!unit.empty() && (unit.back() == 'B' || unit.back() == 'b' || unit.back() == 'i'))
+    unit.pop_back();
+  constexpr std::string_view kUnits = "KMGT";
+  double scale = 1;
+  if (!unit.empty()) {
+    const auto at =
+        kUnits.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+    if (unit.size() != 1 || at == std::string_view::npos)
+      return invalid(fmt::format("'{}' is not a size; write 512M or 2G", text));
+    scale = std::ldexp(1.0, 10 * (static_cast<int>(at) + 1));
+  }
+  if (end == text.c_str() || !(value > 0) || value * scale > 0x1p62)
+    return invalid(fmt::format("'{}' is not a size; write 512M or 2G", text));
+  return static_cast<std::int64_t>(value * scale);
+}
+
+}  // namespace dunlin::cli
