@@ -1,0 +1,21 @@
+#include "kernels/activation.h"
+
+#include "kernels/float_kernels.h"
+
+namespace dunlin {
+
+void gated(Isa isa, GateFunction function, const float* gate, const float* up, std::int64_t n,
+           float* y) {
+  const FloatKernels& kernels = float_kernels(isa);
+  (function == GateFunction::kSilu ? kernels.silu_mul : kernels.gelu_tanh_mul)(gate, up, n, y);
+}
+
+void softcap(Isa isa, float cap, std::int64_t n, float* x) {
+  float_kernels(isa).softcap(cap, n, x);
+}
+
+void add(const float* y, std::int64_t n, float* x) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] += y[i];
+}
+
+}  // namespace dunlin

@@ -1,0 +1,182 @@
+#include "kernels/attention.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "kernels/attention_plan.h"
+#include "kernels/float_kernels.h"
+
+namespace dunlin {
+namespace {
+
+static_assert(kAttentionSplit == kTileSplit);
+using Plan = AttentionScratch::Plan;
+using Tile = AttentionPlanTile;
+
+constexpr double kLog2E = 1.4426950408889634;
+constexpr float kNothing = -std::numeric_limits<float>::infinity();
+
+// Everything a chunk needs to know.
+struct Call {
+  const FloatKernels& kernels;
+  const AttentionParams& params;
+  const AttentionBatch& batch;
+  const PagedKvLayer& layer;
+  float* out;
+  Plan& plan;
+
+  int heads_per_kv_head() const { return params.num_heads / layer.num_kv_heads; }
+  std::int64_t o_stride() const { return attention_o_stride(layer.head_dim_v); }
+  int token_of(const Tile& tile, int row) const { return tile.first_token + row / tile.num_heads; }
+  int head_of(const Tile& tile, int row) const {
+    return tile.kv_head * heads_per_kv_head() + tile.first_head + row % tile.num_heads;
+  }
+  void finish(const Tile& tile, int row, float m, float l, const float* o) const {
+    const int head = head_of(tile, row);
+    const float sink =
+        params.sinks == nullptr ? kNothing : static_cast<float>(params.sinks[head] * kLog2E);
+    kernels.finish_row(
+        layer.head_dim_v, sink, m, l, o,
+        out + (std::int64_t{token_of(tile, row)} * params.num_heads + head) * layer.head_dim_v);
+  }
+};
+
+// A tile's rows as the kernels want them, in the worker's scratch.
+struct Rows {
+  AttentionTile tile;
+  std::array<std::int32_t, kMaxTileRows> begin, end;
+};
+
+void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratch& scratch,
+                 Rows& rows) {
+  const std::int64_t dim = call.layer.head_dim_k;
+  const float scale = static_cast<float>(call.params.scale * kLog2E);
+  const int num_rows = tile.num_rows();
+  for (int r = 0; r < num_rows; ++r) {
+    const int token = call.token_of(tile, r);
+    const float* q = call.batch.q + token * call.batch.q_stride + call.head_of(tile, r) * dim;
+    float* scaled = scratch.q + r * dim;
+    for (std::int64_t d = 0; d < dim; ++d) scaled[d] = q[d] * scale;
+    const AttentionRange range =
+        visible_range(call.params, call.batch, call.layer, tile.seq, token);
+    rows.begin[static_cast<std::size_t>(r)] = range.begin;
+    rows.end[static_cast<std::size_t>(r)] = range.end;
+  }
+  rows.tile = {
+      .layer = &call.layer,
+      .blocks = call.batch.block_tables.data() + tile.seq * call.batch.max_blocks_per_seq,
+      .kv_head = tile.kv_head,
+      .num_rows = num_rows,
+      .q = scratch.q,
+      .begin = rows.begin.data(),
+      .end = rows.end.data(),
+      .tile_begin = tile.begin,
+      .tile_end = tile.end,
+      .softcap = static_cast<float>(call.params.softcap * kLog2E),
+      .o_stride = call.o_stride(),
+      .scores = scratch.scores,
+      .block = scratch.block,
+  };
+}
+
+// All splits of a tile, merged as they come.
+void run_straight(const Call& call, const Tile& tile, const AttentionWorkerScratch& scratch) {
+  Rows rows;
+  gather_rows(call, tile, scratch, rows);
+  const std::int64_t stride = call.o_stride();
+  std::array<float, kMaxTileRows> m, l, part_m, part_l;
+  m.fill(kNothing);
+  l.fill(0);
+  std::fill_n(scratch.o, tile.num_rows() * stride, 0.0f);
+  for (std::int64_t split = tile.first_split(); split < tile.end_split(); ++split) {
+    call.kernels.attend_split(rows.tile, split, part_m.data(), part_l.data(), scratch.part_o);
+    for (std::size_t r = 0; r < static_cast<std::size_t>(tile.num_rows()); ++r) {
+      const std::int64_t at = static_cast<std::int64_t>(r) * stride;
+      call.kernels.merge_partial(stride, part_m[r], part_l[r], scratch.part_o + at, &m[r], &l[r],
+                                 scratch.o + at);
+    }
+  }
+  for (int r = 0; r < tile.num_rows(); ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    call.finish(tile, r, m[i], l[i], scratch.o + r * stride);
+  }
+}
+
+// Some splits of a divided tile, kept for merge_divided.
+void run_part(const Call& call, const Tile& tile, const AttentionPlanWork& work,
+              const AttentionWorkerScratch& scratch) {
+  Rows rows;
+  gather_rows(call, tile, scratch, rows);
+  for (std::int64_t split = work.first_split; split < work.end_split; ++split) {
+    const std::int64_t at = tile.partial_row + (split - tile.first_split()) * tile.num_rows();
+    call.kernels.attend_split(rows.tile, split, call.plan.partial_m() + at,
+                              call.plan.partial_l() + at,
+                              call.plan.partial_o() + at * call.o_stride());
+  }
+}
+
+void merge_divided(const Call& call, const Tile& tile, const AttentionWorkerScratch& scratch) {
+  const std::int64_t stride = call.o_stride(), rows = tile.num_rows();
+  for (int r = 0; r < rows; ++r) {
+    float m = kNothing, l = 0;
+    std::fill_n(scratch.o, stride, 0.0f);
+    for (std::int64_t split = tile.first_split(); split < tile.end_split(); ++split) {
+      const std::int64_t at = tile.partial_row + (split - tile.first_split()) * rows + r;
+      call.kernels.merge_partial(stride, call.plan.partial_m()[at], call.plan.partial_l()[at],
+                                 call.plan.partial_o() + at * stride, &m, &l, scratch.o);
+    }
+    call.finish(tile, r, m, l, scratch.o);
+  }
+}
+
+}  // namespace
+
+void attention_with(ThreadPool& pool, const FloatKernels& kernels, const AttentionParams& params,
+                    const AttentionBatch& batch, const PagedKvLayer& layer, float* out,
+                    AttentionScratch& scratch) {
+  Plan& plan = scratch.plan();
+  if (kernels.attend_split == nullptr) {
+    reference_attention(pool, params, batch, layer, out, plan);
+    return;
+  }
+  plan.build(params, batch, layer, pool.num_threads());
+  const Call call{kernels, params, batch, layer, out, plan};
+  pool.parallel_for(plan.num_chunks(), [&](int chunk, int worker) {
+    const AttentionWorkerScratch memory = plan.worker(worker);
+    for (const AttentionPlanWork& work : plan.chunk(chunk)) {
+      const Tile& tile = plan.tiles()[static_cast<std::size_t>(work.tile)];
+      if (tile.partial_row < 0)
+        run_straight(call, tile, memory);
+      else
+        run_part(call, tile, work, memory);
+    }
+  });
+  const std::span<const std::int32_t> divided = plan.divided();
+  if (divided.empty()) return;
+  pool.parallel_for(static_cast<int>(divided.size()), [&](int i, int worker) {
+    const std::int32_t tile = divided[static_cast<std::size_t>(i)];
+    merge_divided(call, plan.tiles()[static_cast<std::size_t>(tile)], plan.worker(worker));
+  });
+}
+
+void attention(ThreadPool& pool, Isa isa, const AttentionParams& params,
+               const AttentionBatch& batch, const PagedKvLayer& layer, float* out,
+               AttentionScratch& scratch) {
+  attention_with(pool, float_kernels(isa), params, batch, layer, out, scratch);
+}
+
+AttentionScratch::AttentionScratch() : plan_(std::make_unique<Plan>()) {}
+AttentionScratch::~AttentionScratch() = default;
+AttentionScratch::AttentionScratch(AttentionScratch&&) noexcept = default;
+AttentionScratch& AttentionScratch::operator=(AttentionScratch&&) noexcept = default;
+
+void AttentionScratch::reserve(int num_threads, std::int64_t max_tokens, std::int64_t max_seqs,
+                               int num_heads, int num_kv_heads, int head_dim_k, int head_dim_v) {
+  DUNLIN_CHECK(max_seqs <= max_tokens, "each sequence of a step has a token");
+  plan_->reserve(num_threads, max_tokens, num_heads, num_kv_heads, head_dim_k, head_dim_v);
+}
+
+}  // namespace dunlin

@@ -1,0 +1,143 @@
+// Sequences of random keys and values in a paged cache with scattered blocks, and batches over
+// them, for the tests and the benchmark of attention.
+#pragma once
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/rng.h"
+#include "kernels/attention_plan.h"
+
+namespace dunlin {
+
+struct AttentionShape {
+  int heads = 4, kv_heads = 2, dim_k = 64, dim_v = 64;
+  DType dtype_k = DType::kF16, dtype_v = DType::kF16;
+  int window = 0;
+};
+
+// Some queries of a sequence: tokens [first, first + count).
+struct QuerySpan {
+  int seq, first, count;
+};
+
+class AttentionFixture {
+ public:
+  // Blocks of all sequences are interleaved in the arena, so that none is contiguous.
+  AttentionFixture(const AttentionShape& shape, std::vector<int> lens)
+      : shape_(shape), lens_(lens) {
+    int longest = 0, num_blocks = 0;
+    for (int len : lens_) {
+      longest = std::max(longest, len);
+      num_blocks += (len + kKvBlockSize - 1) / kKvBlockSize;
+    }
+    max_blocks_ = (longest + kKvBlockSize - 1) / kKvBlockSize;
+    tables_.assign(lens_.size() * static_cast<std::size_t>(max_blocks_), -1);
+    int next = num_blocks - 1;  // block 0 is used by the last of all
+    for (int b = 0; b < max_blocks_; ++b)
+      for (std::size_t s = 0; s < lens_.size(); ++s)
+        if (b * kKvBlockSize < lens_[s]) entry(static_cast<int>(s), b) = next--;
+
+    const std::int64_t k_bytes = row_bytes(shape.dtype_k, shape.dim_k) * 16 * shape.kv_heads;
+    const std::int64_t v_bytes = row_bytes(shape.dtype_v, shape.dim_v) * 16 * shape.kv_heads;
+    layer_ = {.base = nullptr,
+              .block_stride = 2 * (k_bytes + v_bytes),
+              .k_offset = k_bytes + v_bytes,  // the second layer of a block
+              .v_offset = 2 * k_bytes + v_bytes,
+              .num_kv_heads = shape.kv_heads,
+              .head_dim_k = shape.dim_k,
+              .head_dim_v = shape.dim_v,
+              .dtype_k = shape.dtype_k,
+              .dtype_v = shape.dtype_v,
+              .window = shape.window};
+    arena_ = Buffer(static_cast<std::size_t>(num_blocks * layer_.block_stride));
+    layer_.base = arena_.data();
+    // What nobody wrote must not matter: halves and floats of all ones are NaN.
+    std::memset(arena_.data(), 0xff, arena_.size());
+    for (std::size_t s = 0; s < lens_.size(); ++s)
+      for (int t = 0; t < lens_[s]; ++t) write(static_cast<int>(s), t);
+  }
+
+  std::int32_t& entry(int seq, int block) {
+    return tables_[static_cast<std::size_t>(seq * max_blocks_ + block)];
+  }
+  const AttentionShape& shape() const { return shape_; }
+  const PagedKvLayer& layer() const { return layer_; }
+  std::byte* block(int seq, int b) { return arena_.data() + entry(seq, b) * layer_.block_stride; }
+
+  static std::vector<float> row(std::uint64_t kind, int seq, int token, int n) {
+    std::vector<float> x(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(4 * uniform_at(kind * 1000 + static_cast<std::uint64_t>(seq),
+                                               static_cast<std::uint32_t>(token), i) -
+                                2);
+    return x;
+  }
+  std::vector<float> query(int seq, int token) const {
+    return row(1, seq, token, shape_.heads * shape_.dim_k);
+  }
+
+  AttentionParams params() const {
+    AttentionParams p;
+    p.num_heads = shape_.heads;
+    p.scale = 1.0f / std::sqrt(static_cast<float>(shape_.dim_k));
+    return p;
+  }
+
+  // Rows of all spans' queries, one after another, [count * heads * dim_v].
+  std::vector<float> run(const FloatKernels& kernels, const AttentionParams& params,
+                         const std::vector<QuerySpan>& spans, ThreadPool& pool) {
+    std::vector<float> q;
+    std::vector<std::int32_t> positions, starts = {0}, lens, tables;
+    for (const QuerySpan& span : spans) {
+      for (int t = span.first; t < span.first + span.count; ++t) {
+        const std::vector<float> x = query(span.seq, t);
+        q.insert(q.end(), x.begin(), x.end());
+        q.insert(q.end(), 3, std::numeric_limits<float>::quiet_NaN());  // stride beyond the row
+        positions.push_back(t);
+      }
+      starts.push_back(static_cast<std::int32_t>(positions.size()));
+      lens.push_back(params.causal ? span.first + span.count
+                                   : lens_[static_cast<std::size_t>(span.seq)]);
+      const auto first = tables_.begin() + span.seq * max_blocks_;
+      tables.insert(tables.end(), first, first + max_blocks_);
+    }
+    AttentionBatch batch;
+    batch.q = q.data();
+    batch.q_stride = shape_.heads * shape_.dim_k + 3;
+    batch.positions = positions;
+    batch.query_start_loc = starts;
+    batch.seq_lens = lens;
+    batch.block_tables = tables;
+    batch.max_blocks_per_seq = max_blocks_;
+    scratch_.reserve(pool.num_threads(), static_cast<std::int64_t>(positions.size()),
+                     static_cast<std::int64_t>(spans.size()), shape_.heads, shape_.kv_heads,
+                     shape_.dim_k, shape_.dim_v);
+    std::vector<float> out(positions.size() * static_cast<std::size_t>(shape_.heads * shape_.dim_v),
+                           -777.0f);
+    attention_with(pool, kernels, params, batch, layer_, out.data(), scratch_);
+    return out;
+  }
+  AttentionScratch& scratch() { return scratch_; }
+
+ private:
+  void write(int seq, int token) {
+    const std::vector<float> k = row(2, seq, token, shape_.kv_heads * shape_.dim_k);
+    const std::vector<float> v = row(3, seq, token, shape_.kv_heads * shape_.dim_v);
+    const std::int64_t slot =
+        std::int64_t{entry(seq, token / kKvBlockSize)} * kKvBlockSize + token % kKvBlockSize;
+    portable_float_kernels().kv_write(layer_, slot, k.data(), v.data());
+  }
+
+  AttentionShape shape_;
+  std::vector<int> lens_;
+  int max_blocks_ = 0;
+  std::vector<std::int32_t> tables_;
+  PagedKvLayer layer_;
+  Buffer arena_;
+  AttentionScratch scratch_;
+};
+
+}  // namespace dunlin

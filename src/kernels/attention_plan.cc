@@ -1,0 +1,159 @@
+#include "kernels/attention_plan.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace dunlin {
+namespace {
+
+// Cost of a chunk in multiply-adds: about 50 us on one core of AVX2 at most, and not so little
+// that handing it out shows (10 us).
+constexpr std::int64_t kMaxChunkCost = 2'000'000;
+constexpr std::int64_t kMinChunkCost = 400'000;
+constexpr int kChunksPerThread = 4;
+constexpr std::int64_t kMaxPieces = 64;  // of one tile
+// Below so many rows a tile's time is that of reading K and V.
+constexpr std::int64_t kReadingRows = 4;
+
+std::int64_t tile_rows_cost(const AttentionPlanTile& tile) {
+  return std::max<std::int64_t>(tile.num_rows(), kReadingRows);
+}
+
+std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
+
+}  // namespace
+
+AttentionRange visible_range(const AttentionParams& params, const AttentionBatch& batch,
+                             const PagedKvLayer& layer, int seq, int token) {
+  const std::int32_t position = batch.positions[static_cast<std::size_t>(token)];
+  AttentionRange range;
+  range.begin = layer.window > 0 ? std::max(0, position + 1 - layer.window) : 0;
+  range.end = params.causal ? position + 1 : batch.seq_lens[static_cast<std::size_t>(seq)];
+  return range;
+}
+
+void AttentionScratch::Plan::reserve(int num_threads, std::int64_t max_tokens, int num_heads,
+                                     int num_kv_heads, int head_dim_k, int head_dim_v) {
+  max_tokens_ = max_tokens;
+  num_workers_ = num_threads;
+  head_dim_k_ = head_dim_k;
+  o_stride_ = attention_o_stride(head_dim_v);
+  const std::int64_t head_cuts = (num_heads / num_kv_heads + kMaxTileRows - 1) / kMaxTileRows;
+  const auto max_tiles = static_cast<std::size_t>(max_tokens * num_kv_heads * head_cuts);
+  const auto max_divided = static_cast<std::size_t>(num_threads * kChunksPerThread);
+  tiles_.reserve(max_tiles);
+  divided_.reserve(max_divided);
+  works_.reserve(max_tiles + max_divided * kMaxPieces);
+  chunk_begin_.reserve(works_.capacity() + 1);
+  // A cache line between workers' arrays, and pages that do not all begin in the same set.
+  worker_floats_ = round_up(kMaxTileRows * (head_dim_k + kScoreStride + 2 * o_stride_) +
+                                16 * std::max<std::int64_t>(head_dim_k, o_stride_),
+                            16) +
+                   48;
+  workers_ = Buffer(static_cast<std::size_t>(num_threads * worker_floats_) * sizeof(float));
+  partial_ml_ = Buffer(2 * kMaxPartialRows * sizeof(float));
+  partial_o_ = Buffer(static_cast<std::size_t>(kMaxPartialRows * o_stride_) * sizeof(float));
+}
+
+AttentionWorkerScratch AttentionScratch::Plan::worker(int idx) {
+  DUNLIN_DCHECK(idx < num_workers_, "more workers than reserved");
+  AttentionWorkerScratch scratch;
+  scratch.q = workers_.as<float>() + idx * worker_floats_;
+  scratch.scores = scratch.q + kMaxTileRows * head_dim_k_;
+  scratch.part_o = scratch.scores + kMaxTileRows * kScoreStride;
+  scratch.o = scratch.part_o + kMaxTileRows * o_stride_;
+  scratch.block = scratch.o + kMaxTileRows * o_stride_;
+  return scratch;
+}
+
+std::span<const AttentionPlanWork> AttentionScratch::Plan::chunk(int i) const {
+  const auto begin = static_cast<std::size_t>(chunk_begin_[static_cast<std::size_t>(i)]);
+  const auto end = static_cast<std::size_t>(chunk_begin_[static_cast<std::size_t>(i) + 1]);
+  return std::span(works_).subspan(begin, end - begin);
+}
+
+void AttentionScratch::Plan::build(const AttentionParams& params, const AttentionBatch& batch,
+                                   const PagedKvLayer& layer, int num_threads) {
+  DUNLIN_CHECK(static_cast<std::int64_t>(batch.positions.size()) <= max_tokens_,
+               "more tokens than reserved");
+  DUNLIN_CHECK(num_threads <= num_workers_, "more threads than reserved");
+  DUNLIN_CHECK(layer.head_dim_k <= head_dim_k_ && layer.head_dim_v <= o_stride_,
+               "a larger head than reserved");
+  DUNLIN_CHECK(params.num_heads % layer.num_kv_heads == 0,
+               "query heads must share KV heads evenly");
+  tiles_.clear();
+  for (int seq = 0; seq < static_cast<int>(batch.seq_lens.size()); ++seq)
+    add_tiles(params, batch, layer, seq);
+  cut_into_works(layer.head_dim_k + layer.head_dim_v, num_threads);
+}
+
+// Last tokens first: in a long prompt they see the most, and the longest work should begin early.
+void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const AttentionBatch& batch,
+                                       const PagedKvLayer& layer, int seq) {
+  const int seq_begin = batch.query_start_loc[static_cast<std::size_t>(seq)];
+  const int seq_end = batch.query_start_loc[static_cast<std::size_t>(seq) + 1];
+  const int group = params.num_heads / layer.num_kv_heads;
+  const int tokens_per_tile = std::max(1, kMaxTileRows / group);
+  for (int end = seq_end; end > seq_begin; end -= tokens_per_tile) {
+    const int begin = std::max(seq_begin, end - tokens_per_tile);
+    AttentionPlanTile tile{};
+    tile.seq = seq;
+    tile.first_token = begin;
+    tile.num_tokens = end - begin;
+    tile.begin = visible_range(params, batch, layer, seq, begin).begin;
+    tile.end = visible_range(params, batch, layer, seq, end - 1).end;
+    tile.partial_row = -1;
+    for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; ++tile.kv_head) {
+      for (tile.first_head = 0; tile.first_head < group; tile.first_head += kMaxTileRows) {
+        tile.num_heads = std::min(kMaxTileRows, group - tile.first_head);
+        tiles_.push_back(tile);
+      }
+    }
+  }
+}
+
+// Tiles that are too few to go round are divided along their splits, at the price of keeping the
+// partials; then works are put together to chunks.
+void AttentionScratch::Plan::cut_into_works(std::int64_t row_cost, int num_threads) {
+  std::int64_t total = 0;
+  for (const AttentionPlanTile& tile : tiles_)
+    total += tile_rows_cost(tile) * (tile.end - tile.begin) * row_cost;
+  const std::int64_t target =
+      std::clamp(total / (num_threads * kChunksPerThread), kMinChunkCost, kMaxChunkCost);
+  const bool few = static_cast<int>(tiles_.size()) < num_threads * kChunksPerThread;
+
+  works_.clear();
+  divided_.clear();
+  chunk_begin_.assign(1, 0);
+  std::int64_t partial_rows = 0, chunk_cost = 0;
+  for (std::size_t i = 0; i < tiles_.size(); ++i) {
+    AttentionPlanTile& tile = tiles_[i];
+    const std::int64_t cost = tile_rows_cost(tile) * (tile.end - tile.begin) * row_cost;
+    const std::int64_t first = tile.first_split(), splits = tile.end_split() - first;
+    std::int64_t pieces = 1;
+    if (few && num_threads > 1 && cost > target + target / 2 &&
+        partial_rows + splits * tile.num_rows() <= kMaxPartialRows) {
+      pieces = std::min({splits, (cost + target - 1) / target, kMaxPieces});
+    }
+    if (pieces > 1) {
+      tile.partial_row = partial_rows;
+      partial_rows += splits * tile.num_rows();
+      divided_.push_back(static_cast<std::int32_t>(i));
+    }
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      works_.push_back({static_cast<std::int32_t>(i),
+                        static_cast<std::int32_t>(first + splits * piece / pieces),
+                        static_cast<std::int32_t>(first + splits * (piece + 1) / pieces)});
+      chunk_cost += cost / pieces;
+      if (chunk_cost >= target) {
+        chunk_begin_.push_back(static_cast<std::int32_t>(works_.size()));
+        chunk_cost = 0;
+      }
+    }
+  }
+  if (chunk_begin_.back() != static_cast<std::int32_t>(works_.size()))
+    chunk_begin_.push_back(static_cast<std::int32_t>(works_.size()));
+}
+
+}  // namespace dunlin

@@ -1,0 +1,105 @@
+// How a call of attention() is cut into tiles, pieces and chunks, and the memory that goes with
+// it. Nothing here changes a result: the arithmetic is fixed by positions (attention.h). Internal
+// to kernels/ and its tests.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/attention.h"
+#include "kernels/float_kernels.h"
+#include "tensor/buffer.h"
+
+namespace dunlin {
+
+// Positions that a query sees.
+struct AttentionRange {
+  std::int32_t begin, end;
+};
+AttentionRange visible_range(const AttentionParams& params, const AttentionBatch& batch,
+                             const PagedKvLayer& layer, int seq, int token);
+
+// Rows of a kernel's outputs are padded to whole vectors of every instruction set.
+inline std::int64_t attention_o_stride(int head_dim_v) { return (head_dim_v + 15) / 16 * 16; }
+
+// Some tokens of one sequence with some query heads of one KV head.
+struct AttentionPlanTile {
+  int seq;
+  int kv_head;
+  int first_head;  // within the KV head's query heads
+  int num_heads;
+  int first_token;
+  int num_tokens;
+  std::int32_t begin, end;   // positions that any of them sees
+  std::int64_t partial_row;  // -1: runs in one piece; else where its partials begin
+
+  int num_rows() const { return num_tokens * num_heads; }
+  std::int64_t first_split() const { return begin / kAttentionSplit; }
+  std::int64_t end_split() const { return (end - 1) / kAttentionSplit + 1; }
+};
+
+// A tile's splits [first_split, end_split).
+struct AttentionPlanWork {
+  std::int32_t tile;
+  std::int32_t first_split, end_split;
+};
+
+// Float arrays of one worker.
+struct AttentionWorkerScratch {
+  float* q;       // [kMaxTileRows, head_dim_k]
+  float* scores;  // [kMaxTileRows, kScoreStride]
+  float* block;   // [16, max(head_dim_k, o_stride)]
+  float* part_o;  // [kMaxTileRows, o_stride]
+  float* o;       // [kMaxTileRows, o_stride]
+};
+
+struct AttentionScratch::Plan {
+ public:
+  void reserve(int num_threads, std::int64_t max_tokens, int num_heads, int num_kv_heads,
+               int head_dim_k, int head_dim_v);
+  void build(const AttentionParams& params, const AttentionBatch& batch, const PagedKvLayer& layer,
+             int num_threads);
+
+  std::span<const AttentionPlanTile> tiles() const { return tiles_; }
+  std::span<const std::int32_t> divided() const { return divided_; }  // tiles to merge
+  int num_chunks() const { return static_cast<int>(chunk_begin_.size()) - 1; }
+  std::span<const AttentionPlanWork> chunk(int i) const;
+
+  AttentionWorkerScratch worker(int idx);
+  float* partial_m() { return partial_ml_.as<float>(); }
+  float* partial_l() { return partial_m() + kMaxPartialRows; }
+  float* partial_o() { return partial_o_.as<float>(); }
+
+ private:
+  // Rows x splits that a call may keep unmerged: 32 heads at 128 Ki positions. Beyond it tiles
+  // run in one piece. Untouched pages cost nothing.
+  static constexpr std::int64_t kMaxPartialRows = 16384;
+
+  void add_tiles(const AttentionParams& params, const AttentionBatch& batch,
+                 const PagedKvLayer& layer, int seq);
+  void cut_into_works(std::int64_t row_cost, int num_threads);
+
+  std::vector<AttentionPlanTile> tiles_;
+  std::vector<AttentionPlanWork> works_;
+  std::vector<std::int32_t> chunk_begin_;
+  std::vector<std::int32_t> divided_;
+  std::int64_t max_tokens_ = 0;
+  int num_workers_ = 0;
+  int head_dim_k_ = 0;
+  std::int64_t o_stride_ = 0;
+  std::int64_t worker_floats_ = 0;
+  Buffer workers_, partial_ml_, partial_o_;
+};
+
+// attention() with a given table.
+void attention_with(ThreadPool& pool, const FloatKernels& kernels, const AttentionParams& params,
+                    const AttentionBatch& batch, const PagedKvLayer& layer, float* out,
+                    AttentionScratch& scratch);
+
+// Plain loops in double over all positions, one softmax a query: what the others are held against.
+void reference_attention(ThreadPool& pool, const AttentionParams& params,
+                         const AttentionBatch& batch, const PagedKvLayer& layer, float* out,
+                         AttentionScratch::Plan& plan);
+
+}  // namespace dunlin

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "kernels/attention_plan.h"
+#include "quant/dequantize.h"
+
+namespace dunlin {
+namespace {
+
+// One query head's softmax, taken in position by position (Milakov and Gimelshein, "Online
+// normalizer calculation for softmax", 2018).
+struct Running {
+  double m = -std::numeric_limits<double>::infinity();
+  double l = 0;
+};
+
+void take_in(double score, const float* value, std::int64_t dim, Running& run, double* o) {
+  if (score > run.m) {
+    const double keep = std::exp(run.m - score);
+    run.l *= keep;
+    for (std::int64_t d = 0; d < dim; ++d) o[d] *= keep;
+    run.m = score;
+  }
+  const double weight = std::exp(score - run.m);
+  run.l += weight;
+  for (std::int64_t d = 0; d < dim; ++d) o[d] += weight * value[d];
+}
+
+// The query heads [first_head, first_head + num_heads) of one KV head for one token.
+struct Unit {
+  int seq, token, kv_head, first_head, num_heads;
+};
+
+void attend(const AttentionParams& params, const AttentionBatch& batch, const PagedKvLayer& layer,
+            const Unit& unit, float* keys, double* o, float* out) {
+  const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
+  float* values = keys + kKvBlockSize * dim_k;
+  const AttentionRange range = visible_range(params, batch, layer, unit.seq, unit.token);
+  std::array<Running, kMaxTileRows> runs{};
+  std::fill_n(o, unit.num_heads * dim_v, 0.0);
+  for (std::int64_t b = range.begin / kKvBlockSize; b * kKvBlockSize < range.end; ++b) {
+    const auto entry = static_cast<std::size_t>(unit.seq * batch.max_blocks_per_seq + b);
+    const std::byte* block = layer.base + batch.block_tables[entry] * layer.block_stride;
+    const std::int64_t k_elements = dim_k * kKvBlockSize, v_elements = dim_v * kKvBlockSize;
+    dequantize(layer.dtype_k,
+               block + layer.k_offset + unit.kv_head * row_bytes(layer.dtype_k, k_elements), keys,
+               k_elements);
+    dequantize(layer.dtype_v,
+               block + layer.v_offset + unit.kv_head * row_bytes(layer.dtype_v, v_elements), values,
+               v_elements);
+    const std::int64_t t0 = std::max<std::int64_t>(0, range.begin - b * kKvBlockSize);
+    const std::int64_t t1 = std::min<std::int64_t>(kKvBlockSize, range.end - b * kKvBlockSize);
+    for (int h = 0; h < unit.num_heads; ++h) {
+      const float* q = batch.q + unit.token * batch.q_stride + (unit.first_head + h) * dim_k;
+      std::array<double, kKvBlockSize> scores{};
+      for (std::int64_t d = 0; d < dim_k; ++d)
+        for (std::size_t t = 0; t < kKvBlockSize; ++t)
+          scores[t] += static_cast<double>(q[d]) * keys[d * kKvBlockSize + static_cast<int>(t)];
+      for (std::int64_t t = t0; t < t1; ++t) {
+        double score = scores[static_cast<std::size_t>(t)] * params.scale;
+        if (params.softcap != 0) score = params.softcap * std::tanh(score / params.softcap);
+        take_in(score, values + t * dim_v, dim_v, runs[static_cast<std::size_t>(h)], o + h * dim_v);
+      }
+    }
+  }
+  for (int h = 0; h < unit.num_heads; ++h) {
+    const int head = unit.first_head + h;
+    Running& run = runs[static_cast<std::size_t>(h)];
+    double total = run.l;
+    if (params.sinks != nullptr) total += std::exp(params.sinks[head] - run.m);
+    float* row = out + (std::int64_t{unit.token} * params.num_heads + head) * dim_v;
+    for (std::int64_t d = 0; d < dim_v; ++d) row[d] = static_cast<float>(o[h * dim_v + d] / total);
+  }
+}
+
+}  // namespace
+
+void reference_attention(ThreadPool& pool, const AttentionParams& params,
+                         const AttentionBatch& batch, const PagedKvLayer& layer, float* out,
+                         AttentionScratch::Plan& plan) {
+  const int group = params.num_heads / layer.num_kv_heads;
+  for (int seq = 0; seq < static_cast<int>(batch.seq_lens.size()); ++seq) {
+    const int first = batch.query_start_loc[static_cast<std::size_t>(seq)];
+    const int count = batch.query_start_loc[static_cast<std::size_t>(seq) + 1] - first;
+    pool.parallel_for(count * layer.num_kv_heads, [&](int i, int worker) {
+      const AttentionWorkerScratch scratch = plan.worker(worker);
+      Unit unit{seq, first + i / layer.num_kv_heads, i % layer.num_kv_heads, 0, 0};
+      for (int h = 0; h < group; h += kMaxTileRows) {
+        unit.first_head = unit.kv_head * group + h;
+        unit.num_heads = std::min(kMaxTileRows, group - h);
+        // Two float rows of part_o and o, which adjoin, hold one row of doubles.
+        attend(params, batch, layer, unit, scratch.q, reinterpret_cast<double*>(scratch.part_o),
+               out);
+      }
+    });
+  }
+}
+
+}  // namespace dunlin

@@ -1,0 +1,74 @@
+// The float operations of a step as a table of functions, one table an instruction set. The
+// arithmetic is written once over a vector type (float_kernels.inc, attention_tile.inc); each
+// per-ISA file includes it with its own vectors (vec_*.h). The reference is separate plain loops
+// in double. Internal to kernels/ and its tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/isa.h"
+#include "kernels/paged_kv.h"
+
+namespace dunlin {
+
+// Positions a partial (kAttentionSplit of kernels/attention.h).
+inline constexpr int kTileSplit = 256;
+// Row stride of a tile's scores, in floats: a split of 256 and a cache line more, since rows a
+// multiple of 4 KiB / 4 apart would share four sets of a 32 KiB first-level cache.
+inline constexpr int kScoreStride = kTileSplit + 16;
+// Query rows (tokens x heads of one KV head) of a tile: enough to repay the conversion of a K/V
+// block many times, few enough that scores, queries and outputs stay in the second-level cache.
+inline constexpr int kMaxTileRows = 48;
+
+// One KV head and some of its query rows.
+struct AttentionTile {
+  const PagedKvLayer* layer;
+  const std::int32_t* blocks;  // the sequence's block table
+  int kv_head;
+  int num_rows;               // 1 to kMaxTileRows
+  const float* q;             // [num_rows, head_dim_k] times scale * log2(e)
+  const std::int32_t* begin;  // [num_rows] first position that the row sees
+  const std::int32_t* end;    // [num_rows] one past the last
+  std::int32_t tile_begin;    // least of begin
+  std::int32_t tile_end;      // greatest of end
+  float softcap;              // cap * log2(e), or 0
+  std::int64_t o_stride;      // head_dim_v rounded up to 16
+  float* scores;              // scratch [num_rows, kScoreStride]
+  float* block;               // scratch [16, max(head_dim_k, o_stride)]
+};
+
+struct FloatKernels {
+  void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* y);
+  void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* y);
+  void (*gelu_tanh_mul)(const float* gate, const float* up, std::int64_t n, float* y);
+  void (*softcap)(float cap, std::int64_t n, float* x);
+  // y_i = exp(x_i - shift), x_i <= shift.
+  void (*exp_below)(const float* x, float shift, std::int64_t n, float* y);
+  // Arguments of kernels/kv_write.h.
+  void (*kv_write)(const PagedKvLayer& layer, std::int64_t slot, const float* k, const float* v);
+
+  // The partial of positions [256 split, 256 split + 256): m [num_rows] the greatest score in log2
+  // units (-infinity: the row sees nothing here), l [num_rows] the sum of 2^(score - m), o
+  // [num_rows, o_stride] the values so weighted. Null in the reference, which has no partials.
+  void (*attend_split)(const AttentionTile& tile, std::int64_t split, float* m, float* l, float* o);
+  // (m, l, o) of one row takes in a partial of the same row.
+  void (*merge_partial)(std::int64_t o_stride, float part_m, float part_l, const float* part_o,
+                        float* m, float* l, float* o);
+  // out [head_dim_v] = o / (l + 2^(sink - m)); sink in log2 units, -infinity for none.
+  void (*finish_row)(std::int64_t head_dim_v, float sink, float m, float l, const float* o,
+                     float* out);
+};
+
+// The table of an instruction set. It must be one that this machine has.
+const FloatKernels& float_kernels(Isa isa);
+
+const FloatKernels& reference_float_kernels();
+const FloatKernels& portable_float_kernels();
+#if defined(__x86_64__)
+const FloatKernels& avx2_float_kernels();
+const FloatKernels& avx512_float_kernels();
+const FloatKernels& simde_avx512_float_kernels();  // the AVX-512 text over SIMDe, in tests only
+#endif
+
+}  // namespace dunlin

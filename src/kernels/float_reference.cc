@@ -1,0 +1,91 @@
+// The float operations in plain loops and double: what the other tables are held against.
+#include <cmath>
+
+#include "kernels/float_kernels.h"
+#include "quant/dequantize.h"
+
+namespace dunlin {
+namespace {
+
+void rms_norm_row(const float* x, const float* weight, float eps, std::int64_t n, float* y) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  const double inverse = 1.0 / std::sqrt(sum / static_cast<double>(n) + eps);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double scale = weight != nullptr ? inverse * weight[i] : inverse;
+    y[i] = static_cast<float>(x[i] * scale);
+  }
+}
+
+void silu_mul_row(const float* gate, const float* up, std::int64_t n, float* y) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = gate[i];
+    y[i] = static_cast<float>(x / (1.0 + std::exp(-x)) * up[i]);
+  }
+}
+
+void gelu_tanh_mul_row(const float* gate, const float* up, std::int64_t n, float* y) {
+  constexpr double kSqrt2OverPi = 0.79788456080286536;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = gate[i];
+    const double u = kSqrt2OverPi * (x + 0.044715 * x * x * x);
+    y[i] = static_cast<float>(0.5 * x * (1.0 + std::tanh(u)) * up[i]);
+  }
+}
+
+void softcap_row(float cap, std::int64_t n, float* x) {
+  for (std::int64_t i = 0; i < n; ++i)
+    x[i] = static_cast<float>(cap * std::tanh(static_cast<double>(x[i]) / cap));
+}
+
+void exp_below_row(const float* x, float shift, std::int64_t n, float* y) {
+  for (std::int64_t i = 0; i < n; ++i)
+    y[i] = static_cast<float>(std::exp(static_cast<double>(x[i]) - shift));
+}
+
+float bound(float x, float limit) {
+  const float below = x < limit ? x : limit;
+  return below > -limit ? below : -limit;
+}
+
+void store_element(DType dtype, std::byte* array, std::int64_t i, float x) {
+  if (dtype == DType::kF32)
+    reinterpret_cast<float*>(array)[i] = x;
+  else if (dtype == DType::kF16)
+    reinterpret_cast<std::uint16_t*>(array)[i] = f32_to_f16(bound(x, 65504.0f));
+  else
+    reinterpret_cast<std::uint16_t*>(array)[i] = f32_to_bf16(bound(x, 3.3895313892515355e38f));
+}
+
+void kv_write_row(const PagedKvLayer& layer, std::int64_t slot, const float* k, const float* v) {
+  std::byte* block = layer.base + slot / kKvBlockSize * layer.block_stride;
+  const std::int64_t offset = slot % kKvBlockSize;
+  const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
+  for (int h = 0; h < layer.num_kv_heads; ++h) {
+    for (std::int64_t d = 0; d < dim_k; ++d)
+      store_element(layer.dtype_k, block + layer.k_offset, (h * dim_k + d) * kKvBlockSize + offset,
+                    k[h * dim_k + d]);
+    for (std::int64_t d = 0; d < dim_v; ++d)
+      store_element(layer.dtype_v, block + layer.v_offset, (h * kKvBlockSize + offset) * dim_v + d,
+                    v[h * dim_v + d]);
+  }
+}
+
+}  // namespace
+
+const FloatKernels& reference_float_kernels() {
+  static constexpr FloatKernels kTable = {
+      .rms_norm = rms_norm_row,
+      .silu_mul = silu_mul_row,
+      .gelu_tanh_mul = gelu_tanh_mul_row,
+      .softcap = softcap_row,
+      .exp_below = exp_below_row,
+      .kv_write = kv_write_row,
+      .attend_split = nullptr,
+      .merge_partial = nullptr,
+      .finish_row = nullptr,
+  };
+  return kTable;
+}
+
+}  // namespace dunlin
