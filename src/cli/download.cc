@@ -80,10 +80,6 @@ std::size_t on_data(char* data, std::size_t size, std::size_t count, void* user)
   const std::size_t bytes = size * count;
   if (attempt.received == 0) {
     if (response_code(attempt.curl) >= 400) return bytes;  // an error page is no file
-    if (attempt.resume_from > 0 && response_code(attempt.curl) != 206) {
-      if (std::freopen(nullptr, "wb", attempt.file) == nullptr) return 0;
-      attempt.resume_from = 0;
-    }
     const std::uint64_t total = std::max(total_size(attempt), attempt.request->size_bytes);
     attempt.refused =
         check_disk_space(fs::path(attempt.request->destination).parent_path().string(),
@@ -159,12 +155,16 @@ Outcome try_once(const DownloadRequest& request, const DownloadProgress& progres
   set_options(curl.get(), attempt);
   const CURLcode code = curl_easy_perform(curl.get());
   announced = attempt.announced_sha256;
+  if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
   if (!attempt.refused) return attempt.refused;
   if (std::fflush(file.get()) != 0)
     return fail(StatusCode::kResourceExhausted,
                 fmt::format("can't write {}: the disk may be full", part));
   const long answer = response_code(curl.get());
-  if (answer == 416) return {};  // nothing is missing; the checksum decides
+  if (code == CURLE_RANGE_ERROR || answer == 416) {  // the server can't go on from here: start over
+    fs::remove(part, ignored);
+    return fail(StatusCode::kUnavailable, fmt::format("{} can't be resumed", request.url));
+  }
   if (answer >= 400) return status_of_answer(answer, request);
   if (code != CURLE_OK)
     return fail(StatusCode::kUnavailable,
