@@ -9,6 +9,7 @@
 
 #include "dunlin/status.h"
 #include "dunlin/types.h"
+#include "sampling/logprobs.h"
 #include "sampling/params.h"
 
 namespace dunlin {
@@ -20,12 +21,6 @@ struct EngineRequest {
   int priority = 0;                  // lower runs first; ties by arrival
   // log p of each prompt token too (TokenOutput::prompt_logprobs); bypasses the prefix cache.
   bool echo_logprobs = false;
-};
-
-struct TokenLogprobs {
-  float logprob = 0;                                   // of the token itself, before penalties
-  int rank = 0;                                        // 0 = the most likely
-  std::vector<std::pair<TokenId, float>> top;          // the k best, descending
 };
 
 // Counts and times of one request; filled as it goes, whole in the last output.
