@@ -1,7 +1,9 @@
 // dunlin: the program. Builds the command table, parses, runs one command, ends the process.
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/version.h"
@@ -12,6 +14,7 @@ using AddCommand = void (*)(CLI::App&, dunlin::cli::Invocation&);
 
 // One row a command, in the order that --help lists them.
 constexpr AddCommand kCommands[] = {
+    dunlin::cli::add_bench,
     dunlin::cli::add_pull,
     dunlin::cli::add_list,
     dunlin::cli::add_rm,
@@ -28,6 +31,18 @@ constexpr const char* kFooter =
     "\n"
     "MODEL is a path to a GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf.\n"
     "Each command explains itself: dunlin COMMAND --help";
+
+// What CLI11 parses, last argument first. llama-batched-bench's -npp, -ntg and -npl are long names
+// behind one dash, which CLI11 would take for bundled short flags.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> reversed;
+  for (int i = argc - 1; i > 0; --i) {
+    const std::string_view arg = argv[i];
+    const bool long_name = arg == "-npp" || arg == "-ntg" || arg == "-npl";
+    reversed.push_back((long_name ? "-" : "") + std::string(arg));
+  }
+  return reversed;
+}
 
 }  // namespace
 
@@ -46,7 +61,7 @@ int main(int argc, char** argv) {
   debug.require_subcommand(1);
   for (AddCommand add : kDebugCommands) add(debug, invocation);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
