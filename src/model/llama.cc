@@ -9,6 +9,11 @@ void configure_llama(GgufHparams& hparams, ModelConfig& config) {
   config.qkv_bias = hparams.has_tensor("blk.0.attn_q.bias");
   config.o_bias = hparams.has_tensor("blk.0.attn_output.bias");
   config.ffn_bias = hparams.has_tensor("blk.0.ffn_gate.bias");
+  // The order of Q and K rows in these files (tensor/row_order.h) is for heads that rotate wholly.
+  if (config.ropes[0].dims < config.head_dim) {
+    hparams.refuse(StatusCode::kUnimplemented,
+                   "llama.rope.dimension_count below the head size is not supported yet");
+  }
   // Mistral 7B v0.1 has one window for every layer.
   const int window = hparams.count("attention.sliding_window", 0, 1 << 28, 0);
   for (LayerConfig& layer : config.layers) layer.window = window;
