@@ -70,7 +70,15 @@ void random_blocks(const ScaleFields& fields, std::uint64_t seed, std::uint32_t 
     double squares = 0;
     for (const float x : floats) squares += double{x} * x;
     const double deviation = std::sqrt(squares / info.block_size);
-    set_scales(fields, block, static_cast<float>(stddev / deviation));
+    // A random sign: IQ4's values have a mean below zero, which all rows would share.
+    const auto sign =
+        random_words(seed, stream,
+                     static_cast<std::uint64_t>((row * num_blocks + b) * 64 + 63))[0] %
+                    2 ==
+                0
+            ? 1.0
+            : -1.0;
+    set_scales(fields, block, static_cast<float>(sign * stddev / deviation));
   }
 }
 
