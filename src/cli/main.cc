@@ -1,11 +1,14 @@
 // dunlin: the program. Builds the command table, parses, runs one command, ends the process.
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/self_description.h"
 #include "cli/version.h"
 
 namespace {
@@ -14,11 +17,8 @@ using AddCommand = void (*)(CLI::App&, dunlin::cli::Invocation&);
 
 // One row a command, in the order that --help lists them.
 constexpr AddCommand kCommands[] = {
-    dunlin::cli::add_bench,
-    dunlin::cli::add_inspect,
-    dunlin::cli::add_pull,
-    dunlin::cli::add_list,
-    dunlin::cli::add_rm,
+    dunlin::cli::add_bench, dunlin::cli::add_inspect, dunlin::cli::add_pull,
+    dunlin::cli::add_list,  dunlin::cli::add_rm,
 };
 
 constexpr AddCommand kDebugCommands[] = {};
@@ -45,6 +45,28 @@ std::vector<std::string> arguments(int argc, char** argv) {
   return reversed;
 }
 
+// `dunlin debug describe`: what the build installs besides the program.
+void add_describe(const CLI::App& app, CLI::App& debug, dunlin::cli::Invocation& invocation) {
+  auto kind = std::make_shared<std::string>();
+  CLI::App& command =
+      *debug.add_subcommand("describe", "Print the manual page or a shell's completion");
+  command.add_option("KIND", *kind, "man, bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"man", "bash", "zsh", "fish"}));
+  command.callback([kind, &app, &invocation] {
+    invocation.run = [kind, &app] {
+      namespace cli = dunlin::cli;
+      std::fputs((*kind == "man"    ? cli::man_page(app)
+                  : *kind == "bash" ? cli::bash_completion(app)
+                  : *kind == "zsh"  ? cli::zsh_completion(app)
+                                    : cli::fish_completion(app))
+                     .c_str(),
+                 stdout);
+      return 0;
+    };
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -61,6 +83,7 @@ int main(int argc, char** argv) {
       *app.add_subcommand("debug", "Inner workings for scripts: JSON lines in, JSON lines out");
   debug.require_subcommand(1);
   for (AddCommand add : kDebugCommands) add(debug, invocation);
+  add_describe(app, debug, invocation);
   try {
     app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
