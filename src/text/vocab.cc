@@ -1,0 +1,175 @@
+#include "text/vocab.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "formats/gguf.h"
+#include "text/pretokenizer_table.h"
+
+namespace dunlin {
+namespace {
+
+constexpr const char* kModelKey = "tokenizer.ggml.model";
+constexpr const char* kTokensKey = "tokenizer.ggml.tokens";
+constexpr const char* kTypesKey = "tokenizer.ggml.token_type";
+constexpr const char* kScoresKey = "tokenizer.ggml.scores";
+constexpr const char* kMergesKey = "tokenizer.ggml.merges";
+constexpr const char* kPreKey = "tokenizer.ggml.pre";
+// More than any model has; keeps ids and byte offsets in 32 bits.
+constexpr std::size_t kMaxTokens = 1 << 24;
+
+tl::unexpected<Status> bad_key(const GgufFile& file, std::string_view key, std::string_view what) {
+  return invalid(fmt::format("{}: {} {}", file.path(), key, what));
+}
+
+Outcome read_kind(const GgufFile& file, Vocab& vocab) {
+  DUNLIN_ASSIGN(model, file.get_string(kModelKey));
+  if (model == "llama") {
+    vocab.kind = TokenizerKind::kSentencePiece;
+    return {};
+  }
+  if (model != "gpt2") {
+    return fail(StatusCode::kUnimplemented,
+                fmt::format("{}: {} is '{}'; only 'gpt2' and 'llama' are supported", file.path(),
+                            kModelKey, model));
+  }
+  vocab.kind = TokenizerKind::kBytePairs;
+  DUNLIN_ASSIGN(name, file.get_string(kPreKey, std::string_view("default")));
+  const PreTokenizerSpec* spec = find_pretokenizer_spec(name);
+  if (spec == nullptr) {
+    return fail(StatusCode::kUnimplemented,
+                fmt::format("{}: {} is '{}', a pre-tokenizer that is not known", file.path(),
+                            kPreKey, name));
+  }
+  vocab.pretokenizer = spec->name;
+  return {};
+}
+
+Outcome read_tokens(const GgufFile& file, Vocab& vocab) {
+  DUNLIN_ASSIGN(tokens, file.get_strings(kTokensKey));
+  if (tokens.empty()) return bad_key(file, kTokensKey, "has no tokens");
+  if (tokens.size() > kMaxTokens) {
+    return bad_key(file, kTokensKey,
+                   fmt::format("has {} tokens, more than {}", tokens.size(), kMaxTokens));
+  }
+  std::uint64_t num_bytes = 0;
+  vocab.tokens.resize(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    vocab.tokens[i] = tokens.string(i);
+    num_bytes += vocab.tokens[i].size();
+  }
+  if (num_bytes > std::numeric_limits<std::uint32_t>::max()) {
+    return bad_key(file, kTokensKey, "has more than 4 GiB of text");
+  }
+  return {};
+}
+
+// Without types all tokens are normal; the markers and the ids that keys name become control.
+Outcome read_types(const GgufFile& file, Vocab& vocab) {
+  vocab.types.assign(vocab.tokens.size(), TokenType::kNormal);
+  if (!file.has(kTypesKey)) return {};
+  DUNLIN_ASSIGN(types, file.get_integers(kTypesKey));
+  if (types.size() != vocab.tokens.size()) {
+    return bad_key(file, kTypesKey,
+                   fmt::format("has {} entries for {} tokens", types.size(), vocab.tokens.size()));
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::int64_t type = types.integer(i);
+    if (type < 0 || type > static_cast<int>(TokenType::kByte)) {
+      return bad_key(file, kTypesKey,
+                     fmt::format("gives token {} the type {}; 1 to 6 are known", i, type));
+    }
+    if (type != 0) vocab.types[i] = static_cast<TokenType>(type);
+  }
+  return {};
+}
+
+Outcome read_scores(const GgufFile& file, Vocab& vocab) {
+  DUNLIN_ASSIGN(scores, file.get_numbers(kScoresKey));
+  if (scores.size() != vocab.tokens.size()) {
+    return bad_key(file, kScoresKey,
+                   fmt::format("has {} entries for {} tokens", scores.size(), vocab.tokens.size()));
+  }
+  vocab.scores.resize(scores.size());
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    vocab.scores[i] = static_cast<float>(scores.number(i));
+    if (!std::isfinite(vocab.scores[i])) {
+      return bad_key(file, kScoresKey,
+                     fmt::format("gives token {} a score that is not a number", i));
+    }
+  }
+  return {};
+}
+
+Outcome read_merges(const GgufFile& file, Vocab& vocab) {
+  DUNLIN_ASSIGN(merges, file.get_strings(kMergesKey));
+  if (merges.size() > std::numeric_limits<std::uint32_t>::max() / 2) {
+    return bad_key(file, kMergesKey, "has too many entries");
+  }
+  vocab.merges.resize(merges.size());
+  for (std::size_t i = 0; i < merges.size(); ++i) vocab.merges[i] = merges.string(i);
+  return {};
+}
+
+// The id that `key` names, `if_missing` where there is no such key.
+Result<TokenId> read_id(const GgufFile& file, const Vocab& vocab, std::string_view key,
+                        TokenId if_missing) {
+  if (!file.has(key)) return if_missing < vocab.size() ? if_missing : -1;
+  DUNLIN_ASSIGN(id, file.get_u32(key));
+  // Written by some converters for "none".
+  if (id == std::numeric_limits<std::uint32_t>::max()) return -1;
+  if (id >= vocab.tokens.size()) {
+    return bad_key(file, key,
+                   fmt::format("is {}, but there are only {} tokens", id, vocab.tokens.size()));
+  }
+  return static_cast<TokenId>(id);
+}
+
+Outcome read_special_ids(const GgufFile& file, Vocab& vocab) {
+  // SentencePiece's own numbering, which old files leave unsaid.
+  const bool reserved = vocab.kind == TokenizerKind::kSentencePiece;
+  DUNLIN_ASSIGN(bos, read_id(file, vocab, "tokenizer.ggml.bos_token_id", reserved ? 1 : -1));
+  DUNLIN_ASSIGN(eos, read_id(file, vocab, "tokenizer.ggml.eos_token_id", reserved ? 2 : -1));
+  DUNLIN_ASSIGN(unknown,
+                read_id(file, vocab, "tokenizer.ggml.unknown_token_id", reserved ? 0 : -1));
+  DUNLIN_ASSIGN(eot, read_id(file, vocab, "tokenizer.ggml.eot_token_id", -1));
+  DUNLIN_ASSIGN(eom, read_id(file, vocab, "tokenizer.ggml.eom_token_id", -1));
+  vocab.bos_id = bos;
+  vocab.eos_id = eos;
+  vocab.unknown_id = unknown;
+  if (!file.has(kTypesKey)) {
+    for (TokenId id : {bos, eos, eot, eom, unknown}) {
+      if (id >= 0) vocab.types[static_cast<std::size_t>(id)] = TokenType::kControl;
+    }
+  }
+  if (file.has("tokenizer.ggml.add_bos_token")) {
+    DUNLIN_ASSIGN(adds_bos, file.get_bool("tokenizer.ggml.add_bos_token"));
+    vocab.adds_bos = adds_bos;
+  }
+  DUNLIN_ASSIGN(adds_eos, file.get_bool("tokenizer.ggml.add_eos_token", false));
+  DUNLIN_ASSIGN(adds_space, file.get_bool("tokenizer.ggml.add_space_prefix", true));
+  vocab.adds_eos = adds_eos;
+  vocab.adds_space_prefix = adds_space;
+  classify_markers(vocab, {eot, eom});
+  return {};
+}
+
+}  // namespace
+
+Result<Vocab> read_vocab(const GgufFile& file) {
+  Vocab vocab;
+  DUNLIN_TRY(read_kind(file, vocab));
+  DUNLIN_TRY(read_tokens(file, vocab));
+  DUNLIN_TRY(read_types(file, vocab));
+  if (vocab.kind == TokenizerKind::kSentencePiece) {
+    DUNLIN_TRY(read_scores(file, vocab));
+  } else {
+    DUNLIN_TRY(read_merges(file, vocab));
+  }
+  DUNLIN_TRY(read_special_ids(file, vocab));
+  return vocab;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,131 @@
+#include "text/vocab_tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/utf8.h"
+
+namespace dunlin {
+
+struct VocabTokenizer::Joined {
+  struct Range {
+    std::size_t end;  // it begins where the one before ends
+    bool trusted;
+  };
+  std::string_view text;      // valid UTF-8
+  std::vector<Range> ranges;  // neighbours differ in trust
+};
+
+VocabTokenizer::VocabTokenizer(const Vocab& vocab, TokenTable table, bool adds_bos)
+    : table_(std::move(table)),
+      types_(vocab.types),
+      bos_id_(vocab.bos_id),
+      eos_id_(vocab.eos_id),
+      unknown_id_(vocab.unknown_id),
+      eos_ids_(vocab.eos_ids) {
+  DUNLIN_CHECK(table_.size() == vocab.size() && types_.size() == vocab.tokens.size(),
+               "one text and one type for each token");
+  if (adds_bos && bos_id_ >= 0) prefix_ids_.push_back(bos_id_);
+  if (vocab.adds_eos && eos_id_ >= 0) suffix_ids_.push_back(eos_id_);
+  std::vector<SpecialMatcher::Special> specials;
+  for (TokenId id = 0; id < table_.size(); ++id) {
+    if (table_.text(id).empty()) continue;
+    const bool is_user_defined = type(id) == TokenType::kUserDefined;
+    if (!is_user_defined && !is_control(id)) continue;
+    specials.push_back({table_.text(id), id, !is_user_defined});
+  }
+  specials_ = SpecialMatcher(std::move(specials));
+}
+
+Outcome VocabTokenizer::check_specials() const {
+  const auto twins = specials_.find_duplicate();
+  if (!twins) return {};
+  return invalid(fmt::format("tokenizer.ggml.tokens: tokens {} and {} are both '{}'", twins->first,
+                             twins->second, table_.text(twins->first)));
+}
+
+bool VocabTokenizer::is_control(TokenId id) const {
+  return is_id(id) && (type(id) == TokenType::kControl || type(id) == TokenType::kUnknown);
+}
+
+VocabTokenizer::Joined VocabTokenizer::join(std::span<const TextSegment> segments,
+                                            std::string& storage) {
+  Joined joined;
+  const auto add_range = [&](std::size_t end, bool trusted) {
+    if (!joined.ranges.empty() && joined.ranges.back().trusted == trusted) {
+      joined.ranges.back().end = end;
+    } else {
+      joined.ranges.push_back({end, trusted});
+    }
+  };
+  if (segments.size() == 1) {
+    joined.text = segments[0].text;
+    add_range(joined.text.size(), segments[0].trusted);
+  } else {
+    for (const TextSegment& segment : segments) {
+      storage += segment.text;
+      add_range(storage.size(), segment.trusted);
+    }
+    joined.text = storage;
+  }
+  if (find_broken_utf8(joined.text) == joined.text.size()) return joined;
+
+  // Repaired as a whole, since a character may stand across a border; a border inside a broken
+  // part goes behind its U+FFFD.
+  std::string repaired;
+  std::size_t range_idx = 0;
+  const std::string_view broken = joined.text;
+  for (std::size_t pos = 0; pos < broken.size();) {
+    const std::size_t good_end = pos + find_broken_utf8(broken.substr(pos));
+    for (; range_idx < joined.ranges.size() && joined.ranges[range_idx].end <= good_end;
+         ++range_idx) {
+      joined.ranges[range_idx].end = joined.ranges[range_idx].end - pos + repaired.size();
+    }
+    repaired.append(broken.substr(pos, good_end - pos));
+    pos = good_end;
+    if (pos == broken.size()) break;
+    pos += static_cast<std::size_t>(decode_utf8(broken, pos).num_bytes);
+    append_utf8(repaired, kReplacementCharacter);
+    for (; range_idx < joined.ranges.size() && joined.ranges[range_idx].end <= pos; ++range_idx) {
+      joined.ranges[range_idx].end = repaired.size();
+    }
+  }
+  storage = std::move(repaired);
+  joined.text = storage;
+  return joined;
+}
+
+std::vector<TokenId> VocabTokenizer::encode(std::span<const TextSegment> segments) const {
+  std::string storage;
+  const Joined joined = join(segments, storage);
+  const std::string_view text = joined.text;
+  std::vector<TokenId> ids;
+  ids.reserve(text.size() / 4 + 8);
+  MergeWorkspace work;
+  std::size_t plain_begin = 0;  // text from here on has no ids yet
+  const auto encode_until = [&](std::size_t end) {
+    if (end > plain_begin) encode_plain(text.substr(plain_begin, end - plain_begin), work, ids);
+    plain_begin = end;
+  };
+  std::size_t pos = 0;
+  for (const Joined::Range& range : joined.ranges) {
+    if (!range.trusted && !specials_.has_user_defined()) {
+      pos = std::max(pos, range.end);
+      continue;
+    }
+    while (pos < range.end) {
+      const auto match = specials_.find(text, pos, range.end, text.size(), range.trusted);
+      if (!match) break;
+      encode_until(match->begin);
+      ids.push_back(match->id);
+      pos = plain_begin = match->end;
+    }
+    pos = std::max(pos, range.end);
+  }
+  encode_until(text.size());
+  return ids;
+}
+
+}  // namespace dunlin
