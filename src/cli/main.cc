@@ -2,8 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/self_description.h"
 #include "cli/version.h"
 
 namespace {
@@ -12,9 +17,8 @@ using AddCommand = void (*)(CLI::App&, dunlin::cli::Invocation&);
 
 // One row a command, in the order that --help lists them.
 constexpr AddCommand kCommands[] = {
-    dunlin::cli::add_pull,
-    dunlin::cli::add_list,
-    dunlin::cli::add_rm,
+    dunlin::cli::add_bench, dunlin::cli::add_inspect, dunlin::cli::add_pull,
+    dunlin::cli::add_list,  dunlin::cli::add_rm,
 };
 
 constexpr AddCommand kDebugCommands[] = {};
@@ -28,6 +32,40 @@ constexpr const char* kFooter =
     "\n"
     "MODEL is a path to a GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf.\n"
     "Each command explains itself: dunlin COMMAND --help";
+
+// What CLI11 parses, last argument first. llama-batched-bench's -npp, -ntg and -npl are long names
+// behind one dash, which CLI11 would take for bundled short flags.
+std::vector<std::string> arguments(int argc, char** argv) {
+  std::vector<std::string> reversed;
+  for (int i = argc - 1; i > 0; --i) {
+    const std::string_view arg = argv[i];
+    const bool long_name = arg == "-npp" || arg == "-ntg" || arg == "-npl";
+    reversed.push_back((long_name ? "-" : "") + std::string(arg));
+  }
+  return reversed;
+}
+
+// `dunlin debug describe`: what the build installs besides the program.
+void add_describe(const CLI::App& app, CLI::App& debug, dunlin::cli::Invocation& invocation) {
+  auto kind = std::make_shared<std::string>();
+  CLI::App& command =
+      *debug.add_subcommand("describe", "Print the manual page or a shell's completion");
+  command.add_option("KIND", *kind, "man, bash, zsh or fish")
+      ->required()
+      ->check(CLI::IsMember({"man", "bash", "zsh", "fish"}));
+  command.callback([kind, &app, &invocation] {
+    invocation.run = [kind, &app] {
+      namespace cli = dunlin::cli;
+      std::fputs((*kind == "man"    ? cli::man_page(app)
+                  : *kind == "bash" ? cli::bash_completion(app)
+                  : *kind == "zsh"  ? cli::zsh_completion(app)
+                                    : cli::fish_completion(app))
+                     .c_str(),
+                 stdout);
+      return 0;
+    };
+  });
+}
 
 }  // namespace
 
@@ -45,8 +83,9 @@ int main(int argc, char** argv) {
       *app.add_subcommand("debug", "Inner workings for scripts: JSON lines in, JSON lines out");
   debug.require_subcommand(1);
   for (AddCommand add : kDebugCommands) add(debug, invocation);
+  add_describe(app, debug, invocation);
   try {
-    app.parse(argc, argv);
+    app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
+#include "base/metrics.h"
 #include "dunlin/status.h"
 #include "dunlin/types.h"
 #include "engine/request.h"
@@ -17,11 +19,15 @@
 namespace dunlin {
 
 struct EngineConfig {
-  int max_context = 0;             // tokens a sequence may hold, prompt and output; 0: the model's, or what fits
-  int max_seqs = 64;               // sequences running at once
-  int max_batch_tokens = 512;      // token budget of a step
-  int max_queue = 512;             // requests waiting; beyond it submit answers kResourceExhausted
-  std::int64_t kv_bytes = 0;       // size of the KV arena; 0: chosen from free memory and max_context
+  int max_context =
+      0;              // tokens a sequence may hold, prompt and output; 0: the model's, or what fits
+  int max_seqs = 64;  // sequences running at once
+  int max_batch_tokens = 512;  // token budget of a step; raised to max_seqs where it is less
+  int max_queue = 512;         // requests waiting; beyond it submit answers kResourceExhausted
+  // Size of the KV arena. 0: what max_seqs full contexts need, but no more than half of
+  // available_bytes.
+  std::int64_t kv_bytes = 0;
+  std::int64_t available_bytes = 0;  // memory this process may still take; 0: unknown, 1 GiB
   bool prefix_cache = true;
 };
 
@@ -36,22 +42,42 @@ class TokenStream {
   virtual std::optional<TokenOutput> poll() = 0;
   // Waits up to `timeout` for the next output.
   virtual std::optional<TokenOutput> wait(std::chrono::milliseconds timeout) = 0;
-  // `notify` is called from the engine thread after outputs were added; it must be quick (post
-  // to an executor). Called at once where outputs are already there.
+  // `notify` is called from the engine thread after an output was added; it must be quick (post
+  // to an executor) and must not destroy the stream. It may poll. Called at once, by the caller,
+  // where outputs are already there; not called any more once the stream is destroyed.
   virtual void on_ready(std::function<void()> notify) = 0;
 };
 
+// One observation a request, but for inter_token (one a token after the first) and step_tokens
+// (one a step). Times in seconds.
+struct EngineHistograms {
+  Histogram<22> time_to_first_token{kFirstTokenBuckets};
+  Histogram<19> inter_token{kTokenTimeBuckets};
+  Histogram<19> time_per_output_token{kTokenTimeBuckets};  // mean of a request, without the first
+  Histogram<21> e2e{kRequestTimeBuckets};                  // submit -> finish
+  Histogram<21> queue{kRequestTimeBuckets};                // submit -> first scheduled
+  Histogram<21> prefill{kRequestTimeBuckets};              // first scheduled -> first token
+  Histogram<21> decode{kRequestTimeBuckets};               // first token -> finish
+  Histogram<19> prompt_tokens{kRequestTokenBuckets};
+  Histogram<19> generated_tokens{kRequestTokenBuckets};
+  Histogram<13> step_tokens{kStepTokenBuckets};
+};
+
+// Counts since the start and states as of the last step.
 struct EngineStats {
   int num_running = 0;
-  int num_waiting = 0;
+  int num_waiting = 0;                               // preempted ones included
   std::int64_t num_blocks = 0, num_free_blocks = 0;  // free counts cached blocks nobody holds
+  std::int64_t num_cached_blocks = 0;                // of the free ones
   std::uint64_t num_steps = 0;
-  std::uint64_t num_prompt_tokens = 0;      // computed, cached ones not counted
+  std::uint64_t num_prompt_tokens = 0;  // computed, cached ones not counted
   std::uint64_t num_generated_tokens = 0;
   std::uint64_t num_preemptions = 0;
   std::uint64_t prefix_queries = 0, prefix_hits = 0;  // tokens asked for, tokens found
   std::uint64_t finished_stop = 0, finished_length = 0, finished_cancelled = 0, finished_error = 0;
-  double prefill_time_s = 0, decode_time_s = 0;       // steps split by the share of their tokens
+  double prefill_time_s = 0, decode_time_s = 0;  // steps split by the share of their tokens
+  ModelCounters model;
+  EngineHistograms histograms;
 };
 
 class Engine {
@@ -63,16 +89,17 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(std::unique_ptr<Model> model,
                                                 const EngineConfig& config);
 
-  // kInvalidArgument: empty prompt, ids outside the vocabulary, wrong sampling fields, or prompt +
-  // max_tokens that can never fit (with the numbers). kResourceExhausted: the queue is full.
-  // kUnavailable: shutting down.
+  // Any thread; never waits for a step. kInvalidArgument: empty prompt, ids outside the vocabulary,
+  // wrong sampling fields, or prompt + max_tokens that can never fit (with the numbers).
+  // kResourceExhausted: the queue is full. kUnavailable: shutting down.
   virtual Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) = 0;
-  virtual void abort(RequestId id) = 0;   // no-op for an unknown or finished id
+  virtual void abort(RequestId id) = 0;  // no-op for an unknown or finished id
 
   virtual EngineStats stats() const = 0;
   virtual const EngineConfig& config() const = 0;  // with every default filled in
 
-  // Refuses new requests, lets running ones finish until `grace` is over, then cancels the rest.
+  // Refuses new requests, lets accepted ones finish until `grace` is over, then cancels the rest.
+  // Returns when none is left.
   virtual void shutdown(std::chrono::milliseconds grace) = 0;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,34 +10,31 @@
 
 #include "dunlin/status.h"
 #include "dunlin/types.h"
+#include "sampling/logprobs.h"
 #include "sampling/params.h"
+#include "sampling/token_constraint.h"
 
 namespace dunlin {
 
 struct EngineRequest {
-  std::vector<TokenId> prompt;       // at least one token
+  std::vector<TokenId> prompt;  // at least one token
   SamplingParams sampling;
-  std::vector<TokenId> eos_ids;      // the model's end-of-generation set; ignored under ignore_eos
-  int priority = 0;                  // lower runs first; ties by arrival
+  std::vector<TokenId> eos_ids;  // the model's end-of-generation set; ignored under ignore_eos
+  int priority = 0;              // lower runs first; ties by arrival
   // log p of each prompt token too (TokenOutput::prompt_logprobs); bypasses the prefix cache.
   bool echo_logprobs = false;
-};
-
-struct TokenLogprobs {
-  float logprob = 0;                                   // of the token itself, before penalties
-  int rank = 0;                                        // 0 = the most likely
-  std::vector<std::pair<TokenId, float>> top;          // the k best, descending
+  std::shared_ptr<TokenConstraint> constraint;  // null: none; the engine thread's from submit on
 };
 
 // Counts and times of one request; filled as it goes, whole in the last output.
 struct RequestStats {
   int num_prompt_tokens = 0;
-  int num_cached_tokens = 0;     // prompt tokens found in the prefix cache
+  int num_cached_tokens = 0;  // prompt tokens found in the prefix cache
   int num_output_tokens = 0;
   int num_preemptions = 0;
-  double queue_time_s = 0;       // submit -> first scheduled
-  double first_token_time_s = 0; // submit -> first token
-  double total_time_s = 0;       // submit -> finish
+  double queue_time_s = 0;        // submit -> first scheduled
+  double first_token_time_s = 0;  // submit -> first token
+  double total_time_s = 0;        // submit -> finish
 };
 
 // One step's result for one request.
@@ -50,7 +48,7 @@ struct TokenOutput {
   // is default-made.
   std::vector<TokenLogprobs> prompt_logprobs;
   FinishReason finish = FinishReason::kNone;
-  std::optional<Status> error;              // with FinishReason::kError
+  std::optional<Status> error;  // with FinishReason::kError
   RequestStats stats;
 };
 

@@ -1,6 +1,7 @@
 #include "formats/gguf.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -287,9 +288,17 @@ Outcome GgufFile::check_unchanged() const {
   return {};
 }
 
-void GgufFile::drop_pages(const GgufTensor& tensor) const {
-  parts_[static_cast<std::size_t>(tensor.part_idx)].drop_pages(
-      tensor.file_offset, static_cast<std::size_t>(tensor.view.size_bytes()));
+void GgufFile::drop_pages(const TensorView& tensor) const {
+  for (const MappedFile& part : parts_) {
+    const std::byte* begin = part.bytes().data();
+    if (std::less<>()(tensor.data, begin) ||
+        !std::less<>()(tensor.data, begin + part.bytes().size())) {
+      continue;
+    }
+    part.drop_pages(static_cast<std::size_t>(tensor.data - begin),
+                    static_cast<std::size_t>(tensor.size_bytes()));
+    return;
+  }
 }
 
 }  // namespace dunlin

@@ -141,8 +141,9 @@ class GgufFile {
   // kDataLoss where a part was shortened or grew since it was opened.
   Outcome check_unchanged() const;
 
-  // The tensor's bytes won't be read soon (MappedFile::drop_pages).
-  void drop_pages(const GgufTensor& tensor) const;
+  // The tensor's bytes won't be read soon (MappedFile::drop_pages). A view of another file:
+  // nothing.
+  void drop_pages(const TensorView& tensor) const;
 
  private:
   GgufFile() = default;

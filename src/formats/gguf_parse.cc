@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/quote.h"
 #include "formats/gguf_cursor.h"
+#include "formats/gguf_dtypes.h"
 
 namespace dunlin {
 namespace {
@@ -26,32 +27,6 @@ constexpr std::uint64_t kMaxRank = 4;
 constexpr std::uint64_t kMinKeyBytes = 8 + 1 + 4 + 1;
 constexpr std::uint64_t kMinTensorBytes = 8 + 1 + 4 + 8 + 4 + 8;
 constexpr std::uint64_t kMinStringBytes = 8;
-
-struct StoredDType {
-  std::uint32_t number;  // as in the file
-  std::string_view name;
-  int dtype;  // DType, or -1: known and not supported, or removed from GGUF
-};
-constexpr int as_int(DType dtype) { return static_cast<int>(dtype); }
-constexpr int kNotSupported = -1;
-constexpr auto kStoredDTypes = std::to_array<StoredDType>({
-    {0, "F32", as_int(DType::kF32)},        {1, "F16", as_int(DType::kF16)},
-    {2, "Q4_0", as_int(DType::kQ4_0)},      {3, "Q4_1", as_int(DType::kQ4_1)},
-    {6, "Q5_0", as_int(DType::kQ5_0)},      {7, "Q5_1", as_int(DType::kQ5_1)},
-    {8, "Q8_0", as_int(DType::kQ8_0)},      {9, "Q8_1", kNotSupported},
-    {10, "Q2_K", as_int(DType::kQ2_K)},     {11, "Q3_K", as_int(DType::kQ3_K)},
-    {12, "Q4_K", as_int(DType::kQ4_K)},     {13, "Q5_K", as_int(DType::kQ5_K)},
-    {14, "Q6_K", as_int(DType::kQ6_K)},     {15, "Q8_K", kNotSupported},
-    {16, "IQ2_XXS", kNotSupported},         {17, "IQ2_XS", kNotSupported},
-    {18, "IQ3_XXS", kNotSupported},         {19, "IQ1_S", kNotSupported},
-    {20, "IQ4_NL", as_int(DType::kIQ4_NL)}, {21, "IQ3_S", kNotSupported},
-    {22, "IQ2_S", kNotSupported},           {23, "IQ4_XS", as_int(DType::kIQ4_XS)},
-    {24, "I8", as_int(DType::kI8)},         {25, "I16", as_int(DType::kI16)},
-    {26, "I32", as_int(DType::kI32)},       {27, "I64", as_int(DType::kI64)},
-    {28, "F64", as_int(DType::kF64)},       {29, "IQ1_M", kNotSupported},
-    {30, "BF16", as_int(DType::kBF16)},     {34, "TQ1_0", kNotSupported},
-    {35, "TQ2_0", kNotSupported},           {39, "MXFP4", kNotSupported},
-});
 
 // Bytes of one value of a fixed-size type; 0 for strings and arrays.
 std::uint64_t value_bytes(GgufType type) {
@@ -272,14 +247,12 @@ class Parser : private GgufCursor {
   }
 
   Result<DType> stored_dtype(std::uint32_t number, std::uint64_t start, const std::string& what) {
-    for (const StoredDType& stored : kStoredDTypes) {
-      if (stored.number != number) continue;
-      if (stored.dtype != kNotSupported) return static_cast<DType>(stored.dtype);
-      return fail_at(start,
-                     fmt::format("{} has type {}, which is not supported", what, stored.name),
-                     StatusCode::kUnimplemented);
-    }
-    return fail_at(start, fmt::format("{} has the unknown type {}", what, number));
+    if (const std::optional<DType> dtype = dtype_of_gguf_number(number)) return *dtype;
+    const std::string_view name = gguf_number_name(number);
+    if (name.empty())
+      return fail_at(start, fmt::format("{} has the unknown type {}", what, number));
+    return fail_at(start, fmt::format("{} has type {}, which is not supported", what, name),
+                   StatusCode::kUnimplemented);
   }
 
   // The tensor's bytes fit into the file wherever they are: so no later product can wrap.

@@ -1,5 +1,5 @@
 // Rows of a step shared out over the pool, in chunks large enough to be worth handing out.
-// Internal to kernels/.
+// Internal to kernels/ and model/.
 #pragma once
 
 #include <algorithm>

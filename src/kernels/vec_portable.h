@@ -12,7 +12,7 @@ typedef float Vec __attribute__((vector_size(32)));
 typedef std::uint32_t VecBits __attribute__((vector_size(32)));
 typedef std::uint16_t VecHalf __attribute__((vector_size(16)));
 constexpr int kLanes = 8;
-constexpr int kVecRegisters = 16;
+constexpr int kVecRegisters = 8;  // 16 of half the size in baseline x86-64
 
 inline Vec load(const float* p) {
   Vec v;

@@ -11,23 +11,24 @@
 namespace dunlin {
 
 struct ForwardBatch {
-  std::span<const TokenId> token_ids;               // [num_tokens] sequences one after another
-  std::span<const std::int32_t> positions;          // [num_tokens] absolute
-  std::span<const std::int32_t> query_start_loc;    // [num_seqs + 1] first token of each sequence
-  std::span<const std::int32_t> seq_lens;           // [num_seqs] tokens in the KV cache after this step
+  std::span<const TokenId> token_ids;             // [num_tokens] sequences one after another
+  std::span<const std::int32_t> positions;        // [num_tokens] absolute
+  std::span<const std::int32_t> query_start_loc;  // [num_seqs + 1] first token of each sequence
+  std::span<const std::int32_t> seq_lens;  // [num_seqs] tokens in the KV cache after this step
 
   // Per KV group (KvLayout::groups): where this step's K and V go and where old ones are.
   struct Group {
-    std::span<const std::int32_t> block_tables;     // [num_seqs, max_blocks_per_seq]; -1: freed or unused
+    std::span<const std::int32_t>
+        block_tables;  // [num_seqs, max_blocks_per_seq]; -1: freed or unused
     std::int32_t max_blocks_per_seq = 0;
-    std::span<const std::int64_t> slot_mapping;     // [num_tokens] block * kBlockSize + offset
+    std::span<const std::int64_t> slot_mapping;  // [num_tokens] block * kBlockSize + offset
   };
-  std::span<const Group> groups;                    // [num_groups]
+  std::span<const Group> groups;  // [num_groups]
 
   // Rows of token_ids whose logits are wanted, ascending; often the last token of each sequence.
-  std::span<const std::int32_t> logits_indices;     // [num_outputs]
+  std::span<const std::int32_t> logits_indices;  // [num_outputs]
 
-  bool causal = true;                               // false: embeddings (a later issue)
+  bool causal = true;  // false: embeddings (a later issue)
 
   int num_tokens() const { return static_cast<int>(token_ids.size()); }
   int num_seqs() const { return static_cast<int>(seq_lens.size()); }

@@ -1,6 +1,7 @@
 // A transformer language model: token ids in, logits out. Knows nothing of requests or text.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -18,12 +19,20 @@ struct ModelLimits {
   int context_length = 0;  // trained context, tokens
 };
 
+// What a model has done so far.
+struct ModelCounters {
+  std::uint64_t num_forwards = 0;
+  std::uint64_t weight_bytes_read = 0;  // by linear layers: each matrix once a forward that uses it
+};
+
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual const ModelLimits& limits() const = 0;
   virtual const KvLayout& kv_layout() const = 0;
+
+  virtual ModelCounters counters() const { return {}; }
 
   // Scratch bytes for steps of at most max_tokens tokens and max_outputs logit rows; allocates
   // them, so that forward() allocates nothing. Called once before the first forward().

@@ -2,6 +2,7 @@
 // fill the fields, the sampler reads them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,13 +11,16 @@
 
 namespace dunlin {
 
+inline constexpr int kMaxLogprobs = 128;
+inline constexpr std::size_t kMaxStopTokenIds = 256;
+
 struct LogitBias {
   TokenId token;
   float bias;  // [-100, 100], added before everything else
 };
 
 struct SamplingParams {
-  float temperature = 1.0f;         // 0: greedy, ties to the lowest id
+  float temperature = 1.0f;         // below 1e-5: greedy, ties to the lowest id
   int top_k = 0;                    // 0: off
   float top_p = 1.0f;               // (0, 1]
   float min_p = 0.0f;               // [0, 1], share of the best token's probability
@@ -24,11 +28,11 @@ struct SamplingParams {
   float presence_penalty = 0.0f;    // [-2, 2], over output (OpenAI)
   float frequency_penalty = 0.0f;   // [-2, 2], over output
   std::vector<LogitBias> logit_bias;
-  std::uint64_t seed = 0;           // filled from the system's entropy where the client gives none
-  std::uint32_t choice_idx = 0;     // which of `n`; part of the generator's key
-  int num_logprobs = -1;            // -1: none; 0: of the chosen token; k: and of the k best
-  int max_tokens = 0;               // > 0, output tokens
-  int min_tokens = 0;               // no end of generation before this many
+  std::uint64_t seed = 0;        // filled from the system's entropy where the client gives none
+  std::uint32_t choice_idx = 0;  // which of `n`; part of the generator's key
+  int num_logprobs = -1;         // -1: none; 0: of the chosen token; k: and of the k best
+  int max_tokens = 0;            // output tokens; 0 only to score a prompt (echo_logprobs)
+  int min_tokens = 0;            // no end of generation before this many
   bool ignore_eos = false;
   std::vector<TokenId> stop_token_ids;  // ends the generation, token not part of the output text
 };

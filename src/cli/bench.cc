@@ -1,0 +1,196 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "cli/bench_format.h"
+#include "cli/bench_runner.h"
+#include "cli/commands.h"
+#include "cli/model_store.h"
+#include "cpu/isa.h"
+#include "cpu/thread_pool.h"
+#include "model/open_gguf.h"
+
+namespace dunlin::cli {
+namespace {
+
+struct BenchFlags {
+  std::string model;
+  std::string isa = "auto";
+  std::string output = "md";
+  int num_threads = 0;
+  int batch_tokens = 512;
+  int repetitions = 5;
+  std::vector<int> n_prompt{512}, n_gen{128}, n_depth{0};                        // bench
+  std::vector<int> batch_prompt{128}, batch_gen{128}, batch_seqs{1, 8, 16, 32};  // bench batched
+  FetchOptions fetch;
+};
+
+struct Bench {
+  OpenedModel opened;
+  BenchModel facts;
+  BenchShape shape;
+};
+
+Result<Bench> open_bench(const BenchFlags& flags) {
+  DUNLIN_ASSIGN(resolved, resolve_model(flags.model, flags.fetch));
+  DUNLIN_ASSIGN(isa, parse_isa(flags.isa));
+  LoadOptions options;
+  options.isa = isa;
+  options.num_threads = flags.num_threads;
+  DUNLIN_ASSIGN(opened, open_gguf_model(resolved.path, options));
+  Bench bench{std::move(opened), {}, {}};
+  const ModelSummary& summary = bench.opened.summary;
+  bench.facts = {resolved.path,
+                 fmt::format("{} {}L {}", bench.opened.config.architecture,
+                             bench.opened.config.num_layers(), summary.main_dtype),
+                 summary.weight_bytes,
+                 summary.num_params,
+                 flags.num_threads > 0 ? flags.num_threads : default_num_threads(),
+                 fmt::format("CPU {}", isa_name(isa))};
+  bench.shape = {flags.batch_tokens, flags.repetitions, summary.layer_weights,
+                 summary.head_weights};
+  return bench;
+}
+
+int run_single(const BenchFlags& flags) {
+  auto bench = open_bench(flags);
+  if (!bench) return report(bench.error());
+  std::vector<BenchTest> tests;
+  for (const int depth : flags.n_depth) {
+    for (const int n : flags.n_prompt)
+      if (n > 0) tests.push_back({n, 0, depth});
+    for (const int n : flags.n_gen)
+      if (n > 0) tests.push_back({0, n, depth});
+  }
+  if (tests.empty())
+    return report(
+        Status(StatusCode::kInvalidArgument, "there is nothing to measure: -p and -n are both 0"));
+  std::vector<BenchResult> results;
+  for (const BenchTest& test : tests) {
+    fmt::print(stderr, "measuring {} of {} ...\n", results.size() + 1, tests.size());
+    results.push_back(run_bench(*bench->opened.model, test, bench->shape));
+  }
+  const BenchOutput output = flags.output == "json"  ? BenchOutput::kJson
+                             : flags.output == "csv" ? BenchOutput::kCsv
+                                                     : BenchOutput::kMarkdown;
+  std::fputs(format_bench(bench->facts, results, output).c_str(), stdout);
+  return 0;
+}
+
+int run_batched(const BenchFlags& flags) {
+  auto bench = open_bench(flags);
+  if (!bench) return report(bench.error());
+  const bool table = flags.output != "jsonl";
+  if (table) std::fputs(batched_header().c_str(), stdout);
+  double prefill_s = 0, decode_s = 0;
+  BatchedResult last;
+  for (const int n_prompt : flags.batch_prompt)
+    for (const int n_gen : flags.batch_gen)
+      for (const int n_seqs : flags.batch_seqs) {
+        last = run_batched_bench(*bench->opened.model, n_prompt, n_gen, n_seqs, bench->shape);
+        std::fputs(
+            (table ? format_batched(last) : format_batched_jsonl(bench->facts, last)).c_str(),
+            stdout);
+        std::fflush(stdout);
+        prefill_s += last.prefill_s;
+        decode_s += last.decode_s;
+      }
+  if (table && prefill_s + decode_s > 0)
+    fmt::print(
+        "\ntime: {:.0f}% prefill, {:.0f}% decode. Last row's decode: {:.1f} GB/s of weights, "
+        "{:.1f} GOP/s in the linear layers.\n",
+        100 * prefill_s / (prefill_s + decode_s), 100 * decode_s / (prefill_s + decode_s),
+        last.weight_bytes_per_s / 1e9, last.ops_per_s / 1e9);
+  return 0;
+}
+
+void add_common(CLI::App& command, BenchFlags& flags) {
+  command
+      .add_option("MODEL", flags.model,
+                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
+      ->required()
+      ->envname("DUNLIN_MODEL");
+  command.add_option("-t,--threads", flags.num_threads, "Compute threads (default: every core)")
+      ->check(CLI::Range(0, 1024))
+      ->envname("DUNLIN_THREADS");
+  command.add_option("-b,--batch-tokens", flags.batch_tokens, "Tokens of a prefill step")
+      ->check(CLI::Range(1, 16384))
+      ->capture_default_str();
+  command.add_option("--isa", flags.isa, "Kernels: auto, avx512, avx2, portable, reference")
+      ->capture_default_str()
+      ->envname("DUNLIN_ISA");
+  command.add_flag("--offline", flags.fetch.offline, "Never fetch a model")
+      ->envname("DUNLIN_OFFLINE");
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Invocation& invocation) {
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App& command =
+      *app.add_subcommand("bench", "Measure prefill and decode (see also: bench batched)");
+  const auto counts = CLI::Range(0, 1 << 20);
+  add_common(command, *flags);
+  command.get_option("MODEL")->required(false);
+  command.add_option("-p,--n-prompt", flags->n_prompt, "Prompt tokens, comma separated")
+      ->delimiter(',')
+      ->check(counts)
+      ->capture_default_str();
+  command.add_option("-n,--n-gen", flags->n_gen, "Tokens to generate, comma separated")
+      ->delimiter(',')
+      ->check(counts)
+      ->capture_default_str();
+  command.add_option("-d,--n-depth", flags->n_depth, "Tokens of context in front, comma separated")
+      ->delimiter(',')
+      ->check(counts)
+      ->capture_default_str();
+  command.add_option("-r,--repetitions", flags->repetitions, "Times each is measured")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  command.add_option("-o,--output", flags->output, "md, json or csv")
+      ->check(CLI::IsMember({"md", "json", "csv"}))
+      ->capture_default_str();
+  command.footer(
+      "Columns and field names are llama-bench's.\n\nExample:\n  dunlin bench smollm2-135m -p 512 "
+      "-n 128 -d 0,4096");
+  command.callback([flags, &invocation] {
+    if (invocation.run) return;  // `bench batched` was named
+    invocation.run = [flags] {
+      return flags->model.empty() ? report(Status(StatusCode::kInvalidArgument,
+                                                  "bench needs a MODEL; try dunlin bench --help"))
+                                  : run_single(*flags);
+    };
+  });
+
+  auto batched_flags = std::make_shared<BenchFlags>();
+  CLI::App& batched = *command.add_subcommand("batched", "Measure many sequences at once");
+  add_common(batched, *batched_flags);
+  batched
+      .add_option("--npp,-P", batched_flags->batch_prompt, "Prompt tokens of each sequence (-npp)")
+      ->delimiter(',')
+      ->check(counts)
+      ->capture_default_str();
+  batched.add_option("--ntg,-G", batched_flags->batch_gen, "Tokens each generates (-ntg)")
+      ->delimiter(',')
+      ->check(counts)
+      ->capture_default_str();
+  batched.add_option("--npl,-L", batched_flags->batch_seqs, "Sequences at once (-npl)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  batched.add_option("-o,--output", batched_flags->output, "md or jsonl")
+      ->check(CLI::IsMember({"md", "jsonl"}))
+      ->capture_default_str();
+  batched.footer(
+      "Columns and field names are llama-batched-bench's.\n\nExample:\n  dunlin bench batched "
+      "smollm2-135m --npp 128 --ntg 64 --npl 1,8,16");
+  batched.callback([batched_flags, &invocation] {
+    invocation.run = [batched_flags] { return run_batched(*batched_flags); };
+  });
+}
+
+}  // namespace dunlin::cli

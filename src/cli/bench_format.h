@@ -1,0 +1,31 @@
+// How `dunlin bench` prints: llama-bench's and llama-batched-bench's columns and field names, so
+// that their scripts and eyes work here too.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "cli/bench_runner.h"
+
+namespace dunlin::cli {
+
+struct BenchModel {
+  std::string path;
+  std::string type;             // "llama 30L Q4_1"
+  std::int64_t size_bytes = 0;  // of all tensors
+  std::int64_t num_params = 0;
+  int num_threads = 0;
+  std::string backend;  // "CPU avx2"
+};
+
+enum class BenchOutput { kMarkdown, kJson, kCsv };
+
+std::string format_bench(const BenchModel& model, std::span<const BenchResult> results,
+                         BenchOutput output);
+
+std::string batched_header();
+std::string format_batched(const BatchedResult& result);  // one table row
+std::string format_batched_jsonl(const BenchModel& model, const BatchedResult& result);
+
+}  // namespace dunlin::cli

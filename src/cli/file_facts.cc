@@ -1,0 +1,83 @@
+#include "cli/file_facts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "formats/gguf.h"
+#include "kv/kv_layout.h"
+#include "model/open_gguf.h"
+#include "model/registry.h"
+#include "model/weights.h"
+
+namespace dunlin::cli {
+namespace {
+
+void add_tensors(const GgufFile& file, FileFacts& facts) {
+  const ModelSummary summary = summarize_tensors(file);
+  facts.num_params = summary.num_params;
+  facts.weight_bytes = summary.weight_bytes;
+  std::map<std::string, std::int64_t> by_dtype;
+  for (const GgufTensor& tensor : file.tensors())
+    by_dtype[std::string(dtype_info(tensor.view.dtype).name)] += tensor.view.size_bytes();
+  facts.bytes_by_dtype.assign(by_dtype.begin(), by_dtype.end());
+  std::sort(facts.bytes_by_dtype.begin(), facts.bytes_by_dtype.end(),
+            [](const auto& a, const auto& b) { return a.second > b.second; });
+}
+
+void add_config(const ModelConfig& config, FileFacts& facts) {
+  facts.num_layers = config.num_layers();
+  facts.hidden_size = config.hidden_size;
+  facts.num_heads = config.num_heads;
+  facts.num_kv_heads = config.num_kv_heads;
+  facts.head_dim = config.head_dim;
+  facts.vocab_size = config.vocab_size;
+  facts.context_length = config.context_length;
+  for (const LayerConfig& layer : config.layers)
+    if (layer.window > 0) {
+      facts.window = layer.window;
+      ++facts.num_window_layers;
+    }
+  const KvLayout layout = kv_layout(config, DType::kF16);
+  facts.kv_bytes_per_token = layout.bytes_per_token();
+  std::vector<int> contexts;
+  for (int context = 2048; context < config.context_length; context *= 4)
+    contexts.push_back(context);
+  contexts.push_back(config.context_length);
+  for (const int context : contexts) {
+    MemoryRow row{context, {}};
+    for (std::size_t i = 0; i < kMemoryBatches.size(); ++i)
+      row.bytes[i] = facts.weight_bytes +
+                     kMemoryBatches[i] * layout.blocks_for(context) * layout.block_bytes();
+    facts.memory.push_back(row);
+  }
+}
+
+}  // namespace
+
+Result<FileFacts> check_file(const std::string& path) {
+  DUNLIN_ASSIGN(file, GgufFile::open(path));
+  FileFacts facts;
+  facts.path = path;
+  facts.file_bytes = file->size_bytes();
+  facts.num_parts = file->num_parts();
+  facts.version = file->version();
+  facts.num_keys = file->entries().size();
+  facts.num_tensors = file->tensors().size();
+  DUNLIN_ASSIGN(architecture, file->get_string("general.architecture"));
+  DUNLIN_ASSIGN(name, file->get_string("general.name", ""));
+  DUNLIN_ASSIGN(tokenizer, file->get_string("tokenizer.ggml.model", "none"));
+  facts.architecture = architecture;
+  facts.name = name;
+  facts.tokenizer = tokenizer;
+  facts.chat_template = file->has("tokenizer.chat_template");
+  facts.vocabulary_only = file->tensors().empty();
+  if (facts.vocabulary_only) return facts;
+  DUNLIN_ASSIGN(config, config_from_gguf(*file));
+  auto checked = check_tensors(config, *file);
+  if (!checked) return tl::unexpected(checked.error());
+  add_tensors(*file, facts);
+  add_config(config, facts);
+  return facts;
+}
+
+}  // namespace dunlin::cli

@@ -1,0 +1,43 @@
+// What `dunlin inspect` finds in a model file, after checking all of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dunlin/status.h"
+
+namespace dunlin::cli {
+
+inline constexpr std::array<int, 4> kMemoryBatches = {1, 8, 32, 128};
+
+// Weights and KV cache of kMemoryBatches sequences of `context` tokens.
+struct MemoryRow {
+  int context = 0;
+  std::array<std::int64_t, kMemoryBatches.size()> bytes{};
+};
+
+struct FileFacts {
+  std::string path, name, architecture, tokenizer;
+  std::uint64_t file_bytes = 0;
+  int num_parts = 1;
+  std::uint32_t version = 0;
+  std::size_t num_keys = 0, num_tensors = 0;
+  bool chat_template = false;
+  bool vocabulary_only = false;  // the fields below are zero then
+  std::int64_t num_params = 0, weight_bytes = 0;
+  std::vector<std::pair<std::string, std::int64_t>> bytes_by_dtype;  // the largest first
+  int num_layers = 0, hidden_size = 0, num_heads = 0, num_kv_heads = 0, head_dim = 0;
+  int window = 0, num_window_layers = 0;
+  int vocab_size = 0, context_length = 0;
+  std::int64_t kv_bytes_per_token = 0;
+  std::vector<MemoryRow> memory;
+};
+
+// Structure, metadata, vocabulary, chat template, and every tensor's name, type and shape. Reads
+// no weights. The error is one line that names the file and what is wrong in it.
+Result<FileFacts> check_file(const std::string& path);
+
+}  // namespace dunlin::cli

@@ -1,0 +1,73 @@
+#include "engine/batch_builder.h"
+
+#include <algorithm>
+
+namespace dunlin {
+
+BatchBuilder::BatchBuilder(const SchedulerConfig& config, int num_groups, int max_context)
+    : arrays_(static_cast<std::size_t>(num_groups)), groups_(static_cast<std::size_t>(num_groups)) {
+  const auto max_tokens = static_cast<std::size_t>(config.max_batch_tokens);
+  const auto max_seqs = static_cast<std::size_t>(config.max_seqs);
+  token_ids_.reserve(max_tokens);
+  positions_.reserve(max_tokens);
+  query_start_loc_.reserve(max_seqs + 1);
+  seq_lens_.reserve(max_seqs);
+  logits_indices_.reserve(static_cast<std::size_t>(config.max_logits_rows));
+  const std::size_t max_blocks = static_cast<std::size_t>(num_blocks_for(max_context));
+  for (GroupArrays& arrays : arrays_) {
+    arrays.block_tables = std::make_unique_for_overwrite<std::int32_t[]>(max_seqs * max_blocks);
+    arrays.slot_mapping.reserve(max_tokens);
+  }
+}
+
+const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
+  token_ids_.clear();
+  positions_.clear();
+  query_start_loc_.assign(1, 0);
+  seq_lens_.clear();
+  logits_indices_.clear();
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    const std::int32_t first_token = query_start_loc_.back();
+    const auto begin = s.seq->tokens.begin() + s.begin;
+    token_ids_.insert(token_ids_.end(), begin, begin + s.num_tokens);
+    for (int position = s.begin; position < s.end(); ++position) positions_.push_back(position);
+    for (int position = s.first_row; position < s.end(); ++position) {
+      logits_indices_.push_back(first_token + position - s.begin);
+    }
+    query_start_loc_.push_back(first_token + s.num_tokens);
+    seq_lens_.push_back(s.end());
+  }
+  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) fill_group(g, scheduled);
+  batch_.token_ids = token_ids_;
+  batch_.positions = positions_;
+  batch_.query_start_loc = query_start_loc_;
+  batch_.seq_lens = seq_lens_;
+  batch_.logits_indices = logits_indices_;
+  batch_.groups = groups_;
+  return batch_;
+}
+
+void BatchBuilder::fill_group(int group_idx, const ScheduledBatch& scheduled) {
+  GroupArrays& arrays = arrays_[static_cast<std::size_t>(group_idx)];
+  std::size_t width = 0;
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    width = std::max(width, s.seq->kv.table(group_idx).blocks().size());
+  }
+  arrays.slot_mapping.clear();
+  std::int32_t* row = arrays.block_tables.get();
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    const BlockTable& table = s.seq->kv.table(group_idx);
+    const auto end = std::copy(table.blocks().begin(), table.blocks().end(), row);
+    std::fill(end, row + width, kNoBlock);
+    row += width;
+    for (int position = s.begin; position < s.end(); ++position) {
+      arrays.slot_mapping.push_back(table.slot(position));
+    }
+  }
+  ForwardBatch::Group& group = groups_[static_cast<std::size_t>(group_idx)];
+  group.max_blocks_per_seq = static_cast<std::int32_t>(width);
+  group.block_tables = {arrays.block_tables.get(), scheduled.seqs.size() * width};
+  group.slot_mapping = arrays.slot_mapping;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,228 @@
+// The engine's thread, and the checks and defaults at its border.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/engine_core.h"
+#include "engine/request_queue.h"
+
+namespace dunlin {
+namespace {
+
+constexpr std::int64_t kDefaultAvailableBytes = std::int64_t{1} << 30;
+constexpr int kMaxSeqsLimit = 4096;
+constexpr int kMaxBatchTokensLimit = 1 << 16;
+// Block numbers, and twice as many prefix nodes, stay well inside 32 bits.
+constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 28;
+
+class Stream final : public TokenStream {
+ public:
+  Stream(RequestId id, std::shared_ptr<OutputQueue> output, std::shared_ptr<RequestQueue> queue)
+      : id_(id), output_(std::move(output)), queue_(std::move(queue)) {}
+  ~Stream() override {
+    output_->set_notify(nullptr);
+    if (!is_finished_) queue_->abort(id_);
+  }
+
+  RequestId id() const override { return id_; }
+  std::optional<TokenOutput> poll() override { return noted(output_->pop()); }
+  std::optional<TokenOutput> wait(std::chrono::milliseconds timeout) override {
+    return noted(is_finished_ ? std::nullopt : output_->pop_within(timeout));
+  }
+  void on_ready(std::function<void()> notify) override { output_->set_notify(std::move(notify)); }
+
+ private:
+  std::optional<TokenOutput> noted(std::optional<TokenOutput> output) {
+    if (output && output->finish != FinishReason::kNone) is_finished_ = true;
+    return output;
+  }
+
+  const RequestId id_;
+  std::shared_ptr<OutputQueue> output_;
+  std::shared_ptr<RequestQueue> queue_;
+  bool is_finished_ = false;
+};
+
+class ThreadedEngine final : public Engine {
+ public:
+  ThreadedEngine(std::unique_ptr<Model> model, const EngineConfig& config, std::int32_t num_blocks)
+      : config_(config),
+        vocab_size_(model->limits().vocab_size),
+        queue_(std::make_shared<RequestQueue>(config.max_queue)),
+        core_(std::move(model), config, num_blocks),
+        stats_(core_.stats()),
+        thread_([this] { run(); }) {}
+
+  ~ThreadedEngine() override {
+    queue_->stop();
+    thread_.join();
+  }
+
+  Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) override;
+  void abort(RequestId id) override { queue_->abort(id); }
+  EngineStats stats() const override {
+    const std::lock_guard lock(stats_mutex_);
+    return stats_;
+  }
+  const EngineConfig& config() const override { return config_; }
+
+  void shutdown(std::chrono::milliseconds grace) override {
+    queue_->close();
+    if (queue_->wait_until_done(grace)) return;
+    queue_->cancel_all();
+    queue_->wait_until_done();
+  }
+
+ private:
+  Outcome check(const EngineRequest& request) const;
+  void run();
+  void publish();
+
+  const EngineConfig config_;
+  const int vocab_size_;
+  std::shared_ptr<RequestQueue> queue_;
+  EngineCore core_;  // the engine thread's
+  mutable std::mutex stats_mutex_;
+  EngineStats stats_;
+  std::thread thread_;  // last: everything else is there when it starts
+};
+
+void ThreadedEngine::run() {
+  RequestQueue::News news;
+  while (true) {
+    queue_->take(news, /*wait=*/!core_.has_work());
+    for (auto& seq : news.arrivals) core_.add(std::move(seq));
+    for (const RequestId id : news.aborts) core_.abort(id);
+    if (news.cancel_all || news.stop) core_.abort_all();
+    if (core_.has_work()) core_.step();
+    publish();
+    if (news.stop) return;
+  }
+}
+
+void ThreadedEngine::publish() {
+  {
+    const std::lock_guard lock(stats_mutex_);
+    stats_ = core_.stats();
+  }
+  queue_->note_left_queue(core_.take_left_queue());
+  queue_->note_finished(core_.take_finished());
+}
+
+Outcome ThreadedEngine::check(const EngineRequest& request) const {
+  if (request.prompt.empty()) return invalid("the prompt is empty; it needs at least one token");
+  for (std::size_t i = 0; i < request.prompt.size(); ++i) {
+    const TokenId token = request.prompt[i];
+    if (token < 0 || token >= vocab_size_) {
+      return invalid(fmt::format("prompt token {} is {}, but the vocabulary has {} tokens", i,
+                                 token, vocab_size_));
+    }
+  }
+  DUNLIN_TRY(validate(request.sampling, vocab_size_));
+  if (request.sampling.max_tokens == 0 && !request.echo_logprobs) {
+    return invalid("max_tokens must be at least 1, got 0");
+  }
+  const auto num_prompt = static_cast<std::int64_t>(request.prompt.size());
+  const std::int64_t num_total = num_prompt + request.sampling.max_tokens;
+  if (num_total > config_.max_context) {
+    return invalid(fmt::format(
+        "the prompt has {} tokens and max_tokens asks for {}, together {}, but the context holds "
+        "{}; shorten the prompt or lower max_tokens",
+        num_prompt, request.sampling.max_tokens, num_total, config_.max_context));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<TokenStream>> ThreadedEngine::submit(EngineRequest request) {
+  DUNLIN_TRY(check(request));
+  std::unique_ptr<Sequence> seq = make_sequence(std::move(request), vocab_size_);
+  std::shared_ptr<OutputQueue> output = seq->output;
+  DUNLIN_ASSIGN(id, queue_->submit(std::move(seq)));
+  return std::make_unique<Stream>(id, std::move(output), queue_);
+}
+
+// What a config leaves open, and what does not go together.
+struct Plan {
+  EngineConfig config;
+  std::int32_t num_blocks = 0;
+};
+
+Outcome check_config(const EngineConfig& config, const ModelLimits& limits) {
+  if (config.max_seqs < 1 || config.max_seqs > kMaxSeqsLimit) {
+    return invalid(
+        fmt::format("max_seqs must be in [1, {}], got {}", kMaxSeqsLimit, config.max_seqs));
+  }
+  if (config.max_batch_tokens < 1 || config.max_batch_tokens > kMaxBatchTokensLimit) {
+    return invalid(fmt::format("max_batch_tokens must be in [1, {}], got {}", kMaxBatchTokensLimit,
+                               config.max_batch_tokens));
+  }
+  if (config.max_queue < 1) {
+    return invalid(fmt::format("max_queue must be at least 1, got {}", config.max_queue));
+  }
+  if (config.max_context < 0 || config.max_context > limits.context_length) {
+    return invalid(fmt::format("a context of {} tokens is asked for, but the model has {}",
+                               config.max_context, limits.context_length));
+  }
+  if (config.kv_bytes < 0) return invalid("the size of the KV memory can't be negative");
+  return {};
+}
+
+// The longest context, at most `limit`, whose blocks fit.
+int longest_context(const KvLayout& layout, std::int64_t num_blocks, int limit, int chunk) {
+  int fits = 0;
+  int fails = limit + 1;
+  while (fails - fits > 1) {
+    const int middle = fits + (fails - fits) / 2;
+    const bool ok = KvCacheManager::max_blocks_per_sequence(layout, middle, chunk) <= num_blocks;
+    (ok ? fits : fails) = middle;
+  }
+  return fits;
+}
+
+Result<Plan> make_plan(const Model& model, const EngineConfig& wanted) {
+  const ModelLimits& limits = model.limits();
+  const KvLayout& layout = model.kv_layout();
+  DUNLIN_TRY(check_config(wanted, limits));
+  Plan plan{wanted, 0};
+  EngineConfig& config = plan.config;
+  config.max_batch_tokens = std::max(config.max_batch_tokens, config.max_seqs);
+  const int context = config.max_context > 0 ? config.max_context : limits.context_length;
+  const std::int64_t needed =
+      KvCacheManager::max_blocks_per_sequence(layout, context, config.max_batch_tokens);
+  if (config.kv_bytes == 0) {
+    const std::int64_t available =
+        config.available_bytes > 0 ? config.available_bytes : kDefaultAvailableBytes;
+    config.kv_bytes = std::min(config.max_seqs * needed * layout.block_bytes(), available / 2);
+  }
+  const std::int64_t num_blocks = std::min(config.kv_bytes / layout.block_bytes(), kMaxBlocks);
+  const int fits = longest_context(layout, num_blocks, context, config.max_batch_tokens);
+  // Below a block of prompt and a block of answer nothing useful runs.
+  if (fits < std::min(context, 2 * kBlockSize) || (wanted.max_context > 0 && fits < context)) {
+    return fail(StatusCode::kResourceExhausted,
+                fmt::format("one context of {} tokens takes {:.1f} MiB of KV memory, but there are "
+                            "{:.1f} MiB, enough for {} tokens; ask for a shorter --context or more "
+                            "--kv-memory",
+                            context, static_cast<double>(needed * layout.block_bytes()) / 0x1p20,
+                            static_cast<double>(config.kv_bytes) / 0x1p20, fits));
+  }
+  config.max_context = fits;
+  config.kv_bytes = num_blocks * layout.block_bytes();
+  plan.num_blocks = static_cast<std::int32_t>(num_blocks);
+  return plan;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<Model> model,
+                                               const EngineConfig& config) {
+  DUNLIN_ASSIGN(plan, make_plan(*model, config));
+  return std::make_unique<ThreadedEngine>(std::move(model), plan.config, plan.num_blocks);
+}
+
+}  // namespace dunlin

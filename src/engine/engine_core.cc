@@ -1,0 +1,236 @@
+#include "engine/engine_core.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace dunlin {
+namespace {
+
+// Rows of logits above one for each sequence: so many prompt tokens are scored in a step.
+constexpr int kEchoRows = 32;
+
+double seconds(EngineClock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+SchedulerConfig scheduler_config_of(const EngineConfig& config) {
+  return {config.max_seqs, config.max_batch_tokens, config.max_seqs + kEchoRows};
+}
+
+}  // namespace
+
+EngineCore::EngineCore(std::unique_ptr<Model> model, const EngineConfig& config,
+                       std::int32_t num_blocks)
+    : config_(config),
+      kv_(model->kv_layout(), num_blocks, config.prefix_cache),
+      scheduler_config_(scheduler_config_of(config)),
+      scheduler_(scheduler_config_, kv_),
+      builder_(scheduler_config_, kv_.num_groups(), config.max_context),
+      runner_(std::move(model), num_blocks, scheduler_config_),
+      sampler_(runner_.limits().vocab_size) {
+  finished_.reserve(static_cast<std::size_t>(config.max_seqs));
+}
+
+void EngineCore::step() {
+  const auto start = EngineClock::now();
+  const ScheduledBatch& scheduled = scheduler_.schedule();
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    if (s.seq->first_scheduled_time != EngineClock::time_point{}) continue;
+    s.seq->first_scheduled_time = start;
+    s.seq->stats.queue_time_s = seconds(start - s.seq->submit_time);
+  }
+  const std::span<float> logits = runner_.run(kv_.copies(), builder_.build(scheduled));
+  kv_.clear_copies();
+  now_ = EngineClock::now();
+  commit(scheduled, logits);
+  note_step(scheduled, seconds(now_ - start));
+}
+
+void EngineCore::commit(const ScheduledBatch& scheduled, std::span<float> logits) {
+  const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
+  std::size_t first = 0;
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    const std::size_t count = static_cast<std::size_t>(s.num_rows()) * vocab_size;
+    commit_sequence(s, logits.subspan(first, count));
+    first += count;
+  }
+  finished_.clear();
+}
+
+void EngineCore::commit_sequence(const ScheduledSequence& s, std::span<float> rows) {
+  Sequence& seq = *s.seq;
+  kv_.commit(seq.kv, seq.tokens, s.end());
+  if (seq.echo_logprobs) score_prompt(s, rows);
+  if (s.samples) {
+    const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
+    sample(seq, rows.last(vocab_size));
+  } else if (s.end() == seq.num_tokens()) {
+    finish(seq, FinishReason::kLength);  // max_tokens = 0: the prompt is all
+  }
+}
+
+void EngineCore::score_prompt(const ScheduledSequence& s, std::span<const float> rows) {
+  Sequence& seq = *s.seq;
+  const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
+  for (int position = s.first_row; position < s.end(); ++position) {
+    if (position + 1 >= seq.num_prompt_tokens) return;
+    DUNLIN_CHECK(seq.prompt_logprobs.size() == static_cast<std::size_t>(position) + 1,
+                 "prompt tokens are scored in order");
+    const auto row =
+        rows.subspan(static_cast<std::size_t>(position - s.first_row) * vocab_size, vocab_size);
+    seq.prompt_logprobs.push_back(
+        compute_logprobs(row, seq.tokens[static_cast<std::size_t>(position) + 1],
+                         seq.sampling.num_logprobs, candidates_));
+  }
+}
+
+void EngineCore::sample(Sequence& seq, std::span<float> row) {
+  SampleInput input;
+  input.params = &seq.sampling;
+  input.counts = &seq.counts;
+  if (seq.num_output_tokens() < seq.sampling.min_tokens) input.forbidden = seq.end_ids;
+  input.constraint = seq.constraint.get();
+  input.position = static_cast<std::uint64_t>(seq.num_tokens());
+  TokenLogprobs logprobs;
+  const std::optional<TokenId> token = sampler_.sample(row, input, &logprobs);
+  if (!token) {
+    finish(seq, FinishReason::kError);
+    return;
+  }
+  if (seq.constraint != nullptr) seq.constraint->accept(*token);
+  if (has_penalties(seq.sampling)) seq.counts.add(*token);
+  seq.tokens.push_back(*token);
+  note_token(seq);
+
+  TokenOutput output;
+  output.token = *token;
+  if (seq.sampling.num_logprobs >= 0) output.logprobs = std::move(logprobs);
+  output.finish = finish_reason(seq, *token);
+  const FinishReason reason = output.finish;
+  if (reason != FinishReason::kNone) {
+    seq.stats.total_time_s = seconds(now_ - seq.submit_time);
+    note_finish(seq, reason);
+  }
+  push(seq, std::move(output));
+  if (reason != FinishReason::kNone) finished_.push_back(scheduler_.remove(seq.id));
+}
+
+FinishReason EngineCore::finish_reason(const Sequence& seq, TokenId token) const {
+  if (std::binary_search(seq.end_ids.begin(), seq.end_ids.end(), token)) {
+    return FinishReason::kStop;
+  }
+  if (seq.num_output_tokens() >= seq.sampling.max_tokens ||
+      seq.num_tokens() >= config_.max_context) {
+    return FinishReason::kLength;
+  }
+  return FinishReason::kNone;
+}
+
+void EngineCore::push(Sequence& seq, TokenOutput output) {
+  if (!seq.prompt_logprobs.empty() && seq.num_output_tokens() <= 1) {
+    output.prompt_logprobs = std::exchange(seq.prompt_logprobs, {});
+    seq.echo_logprobs = false;
+  }
+  seq.stats.num_output_tokens = seq.num_output_tokens();
+  output.stats = seq.stats;
+  seq.output->push(std::move(output));
+}
+
+// Ends a sequence without a token.
+void EngineCore::finish(Sequence& seq, FinishReason reason) {
+  TokenOutput output;
+  output.finish = reason;
+  if (reason == FinishReason::kError) {
+    output.error = Status(StatusCode::kInternal,
+                          "no token may come next: the model gave no finite logit, or every token "
+                          "is masked");
+  }
+  seq.stats.total_time_s = seconds(EngineClock::now() - seq.submit_time);
+  note_finish(seq, reason);
+  std::unique_ptr<Sequence> taken = scheduler_.remove(seq.id);
+  push(seq, std::move(output));
+  finished_.push_back(std::move(taken));
+}
+
+void EngineCore::abort(RequestId id) {
+  const std::unique_ptr<Sequence> seq = scheduler_.remove(id);
+  if (seq == nullptr) return;
+  seq->stats.total_time_s = seconds(EngineClock::now() - seq->submit_time);
+  note_finish(*seq, FinishReason::kCancelled);
+  TokenOutput output;
+  output.finish = FinishReason::kCancelled;
+  push(*seq, std::move(output));
+}
+
+void EngineCore::abort_all() {
+  while (scheduler_.has_work()) abort(scheduler_.any_id());
+}
+
+void EngineCore::note_token(Sequence& seq) {
+  EngineHistograms& histograms = stats_.histograms;
+  ++stats_.num_generated_tokens;
+  if (seq.num_output_tokens() == 1) {
+    seq.first_token_time = now_;
+    seq.stats.first_token_time_s = seconds(now_ - seq.submit_time);
+    histograms.time_to_first_token.observe(seq.stats.first_token_time_s);
+    histograms.prefill.observe(seconds(now_ - seq.first_scheduled_time));
+  } else {
+    histograms.inter_token.observe(seconds(now_ - seq.last_token_time));
+  }
+  seq.last_token_time = now_;
+}
+
+void EngineCore::note_finish(const Sequence& seq, FinishReason reason) {
+  ++num_finished_;
+  num_left_queue_ += !seq.is_admitted;
+  switch (reason) {
+    case FinishReason::kStop: ++stats_.finished_stop; break;
+    case FinishReason::kLength: ++stats_.finished_length; break;
+    case FinishReason::kCancelled: ++stats_.finished_cancelled; return;
+    case FinishReason::kError: ++stats_.finished_error; return;
+    case FinishReason::kNone: DUNLIN_CHECK(false, "a finish has a reason");
+  }
+  EngineHistograms& histograms = stats_.histograms;
+  const int num_output = seq.num_output_tokens();
+  histograms.e2e.observe(seq.stats.total_time_s);
+  histograms.queue.observe(seq.stats.queue_time_s);
+  histograms.prompt_tokens.observe(seq.num_prompt_tokens);
+  histograms.generated_tokens.observe(num_output);
+  if (num_output == 0) return;
+  const double decode = seconds(now_ - seq.first_token_time);
+  histograms.decode.observe(decode);
+  if (num_output > 1) histograms.time_per_output_token.observe(decode / (num_output - 1));
+}
+
+void EngineCore::note_step(const ScheduledBatch& scheduled, double seconds_taken) {
+  ++stats_.num_steps;
+  stats_.num_preemptions += static_cast<std::uint64_t>(scheduled.num_preempted);
+  stats_.prefix_queries += static_cast<std::uint64_t>(scheduled.num_prefix_queries);
+  stats_.prefix_hits += static_cast<std::uint64_t>(scheduled.num_prefix_hits);
+  num_left_queue_ += scheduled.num_first_runs;
+  int num_prefill = 0;
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    stats_.num_prompt_tokens +=
+        static_cast<std::uint64_t>(std::max(0, std::min(s.end(), s.num_prompt_tokens) - s.begin));
+    // The one token of a step that only continues an output is decode, all else is prefill.
+    if (s.num_tokens > 1 || s.begin < s.num_prompt_tokens) num_prefill += s.num_tokens;
+  }
+  const double share = static_cast<double>(num_prefill) / std::max(1, scheduled.num_tokens);
+  stats_.prefill_time_s += seconds_taken * share;
+  stats_.decode_time_s += seconds_taken * (1 - share);
+  stats_.histograms.step_tokens.observe(scheduled.num_tokens);
+}
+
+const EngineStats& EngineCore::stats() {
+  stats_.num_running = scheduler_.num_running();
+  stats_.num_waiting = scheduler_.num_waiting();
+  stats_.num_blocks = kv_.num_blocks();
+  stats_.num_free_blocks = kv_.num_free_blocks();
+  stats_.num_cached_blocks = kv_.num_cached_blocks();
+  stats_.model = runner_.counters();
+  return stats_;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,65 @@
+// EngineCore: the engine without its thread. One step is schedule, run, commit.
+//
+// Not thread-safe: all of it belongs to the engine thread (or to a test).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/batch_builder.h"
+#include "engine/engine.h"
+#include "engine/model_runner.h"
+#include "engine/scheduler.h"
+#include "sampling/sampler.h"
+
+namespace dunlin {
+
+class EngineCore {
+ public:
+  // `config` has every default filled in.
+  EngineCore(std::unique_ptr<Model> model, const EngineConfig& config, std::int32_t num_blocks);
+
+  void add(std::unique_ptr<Sequence> seq) { scheduler_.add(std::move(seq)); }
+  // Ends a sequence with FinishReason::kCancelled; no-op for an unknown or finished id.
+  void abort(RequestId id);
+  void abort_all();
+
+  bool has_work() const { return scheduler_.has_work(); }
+  void step();
+
+  // What happened since the last call, for the request queue.
+  int take_left_queue() { return std::exchange(num_left_queue_, 0); }
+  int take_finished() { return std::exchange(num_finished_, 0); }
+
+  const EngineStats& stats();  // brought up to date
+  void check_integrity() const { scheduler_.check_integrity(); }
+
+ private:
+  void commit(const ScheduledBatch& scheduled, std::span<float> logits);
+  void commit_sequence(const ScheduledSequence& scheduled, std::span<float> rows);
+  void score_prompt(const ScheduledSequence& scheduled, std::span<const float> rows);
+  void sample(Sequence& seq, std::span<float> row);
+  FinishReason finish_reason(const Sequence& seq, TokenId token) const;
+  void push(Sequence& seq, TokenOutput output);
+  void finish(Sequence& seq, FinishReason reason);
+  void note_token(Sequence& seq);
+  void note_finish(const Sequence& seq, FinishReason reason);
+  void note_step(const ScheduledBatch& scheduled, double seconds);
+
+  EngineConfig config_;
+  KvCacheManager kv_;
+  SchedulerConfig scheduler_config_;
+  Scheduler scheduler_;
+  BatchBuilder builder_;
+  ModelRunner runner_;
+  Sampler sampler_;
+  std::vector<Candidate> candidates_;                // scratch of score_prompt
+  std::vector<std::unique_ptr<Sequence>> finished_;  // kept to the end of the step
+  EngineClock::time_point now_;                      // of the current commit
+  EngineStats stats_;
+  int num_left_queue_ = 0;
+  int num_finished_ = 0;
+};
+
+}  // namespace dunlin

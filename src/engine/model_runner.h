@@ -1,0 +1,31 @@
+// ModelRunner: owns the model, the KV bytes and the logits, and runs one batch.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/scheduler.h"
+#include "kv/kv_storage.h"
+#include "model/model.h"
+
+namespace dunlin {
+
+class ModelRunner {
+ public:
+  ModelRunner(std::unique_ptr<Model> model, std::int32_t num_blocks, const SchedulerConfig& config);
+
+  // Runs the copies, in order, and then the batch. Logits [num_outputs, vocab_size], valid and
+  // writable until the next call. Engine thread.
+  std::span<float> run(std::span<const BlockCopy> copies, const ForwardBatch& batch);
+
+  const ModelLimits& limits() const { return model_->limits(); }
+  ModelCounters counters() const { return model_->counters(); }
+
+ private:
+  std::unique_ptr<Model> model_;
+  KvStorage storage_;
+  std::unique_ptr<float[]> logits_;  // [max_logits_rows, vocab_size], untouched until used
+};
+
+}  // namespace dunlin

@@ -1,0 +1,87 @@
+#include "engine/request_queue.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace dunlin {
+
+Result<RequestId> RequestQueue::submit(std::unique_ptr<Sequence> seq) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return fail(StatusCode::kUnavailable, "the server is shutting down");
+  if (num_waiting_ >= max_waiting_) {
+    return fail(StatusCode::kResourceExhausted,
+                fmt::format("{} requests are waiting already, the most the queue takes; try again "
+                            "later or raise --max-queue",
+                            num_waiting_));
+  }
+  const RequestId id = ++last_id_;
+  seq->id = id;
+  seq->arrival = id;
+  arrivals_.push_back(std::move(seq));
+  ++num_waiting_;
+  ++num_open_;
+  news_.notify_one();
+  return id;
+}
+
+void RequestQueue::abort(RequestId id) {
+  const std::lock_guard lock(mutex_);
+  if (num_open_ == 0) return;
+  aborts_.push_back(id);
+  news_.notify_one();
+}
+
+void RequestQueue::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+}
+
+void RequestQueue::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  cancel_all_ = true;
+  news_.notify_one();
+}
+
+void RequestQueue::stop() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  stop_ = true;
+  news_.notify_one();
+}
+
+bool RequestQueue::wait_until_done(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return done_.wait_for(lock, timeout, [this] { return num_open_ == 0; });
+}
+
+void RequestQueue::wait_until_done() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return num_open_ == 0; });
+}
+
+void RequestQueue::take(News& news, bool wait) {
+  news.arrivals.clear();
+  news.aborts.clear();
+  std::unique_lock lock(mutex_);
+  if (wait) news_.wait(lock, [this] { return has_news(); });
+  std::swap(news.arrivals, arrivals_);
+  std::swap(news.aborts, aborts_);
+  news.cancel_all = std::exchange(cancel_all_, false);
+  news.stop = stop_;
+}
+
+void RequestQueue::note_left_queue(int count) {
+  if (count == 0) return;
+  const std::lock_guard lock(mutex_);
+  num_waiting_ -= count;
+}
+
+void RequestQueue::note_finished(int count) {
+  if (count == 0) return;
+  const std::lock_guard lock(mutex_);
+  num_open_ -= count;
+  if (num_open_ == 0) done_.notify_all();
+}
+
+}  // namespace dunlin

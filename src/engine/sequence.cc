@@ -1,0 +1,35 @@
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dunlin {
+
+std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
+  auto seq = std::make_unique<Sequence>();
+  seq->submit_time = EngineClock::now();
+  seq->priority = request.priority;
+  seq->sampling = std::move(request.sampling);
+  seq->constraint = std::move(request.constraint);
+  seq->output = std::make_shared<OutputQueue>();
+  seq->num_prompt_tokens = static_cast<int>(request.prompt.size());
+  seq->stats.num_prompt_tokens = seq->num_prompt_tokens;
+  seq->tokens = std::move(request.prompt);
+  seq->tokens.reserve(static_cast<std::size_t>(seq->num_max_tokens()));
+  if (!seq->sampling.ignore_eos) seq->end_ids = std::move(request.eos_ids);
+  seq->end_ids.insert(seq->end_ids.end(), seq->sampling.stop_token_ids.begin(),
+                      seq->sampling.stop_token_ids.end());
+  std::erase_if(seq->end_ids, [vocab_size](TokenId id) { return id < 0 || id >= vocab_size; });
+  std::sort(seq->end_ids.begin(), seq->end_ids.end());
+  if (has_penalties(seq->sampling)) {
+    seq->counts = TokenCounts(seq->tokens, seq->sampling.max_tokens);
+  }
+  seq->echo_logprobs = request.echo_logprobs;
+  if (seq->echo_logprobs) {
+    seq->prompt_logprobs.reserve(seq->tokens.size());
+    seq->prompt_logprobs.emplace_back();
+  }
+  return seq;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,64 @@
+// Sequence: one accepted request. Built by the submitting thread, handed over through the request
+// queue, and from then on the engine thread's alone.
+//
+// There is no prefill and no decode state: `tokens` is what is known, kv.num_computed_tokens() what
+// is in the KV cache, and each step brings the second closer to the first. When they meet, the
+// last row of logits gives a new token.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/output_queue.h"
+#include "engine/request.h"
+#include "kv/kv_cache_manager.h"
+#include "sampling/logits_processors.h"
+
+namespace dunlin {
+
+using EngineClock = std::chrono::steady_clock;
+
+struct Sequence {
+  RequestId id = 0;
+  std::uint64_t arrival = 0;  // ascending with submit
+  int priority = 0;
+  SamplingParams sampling;
+  std::shared_ptr<TokenConstraint> constraint;
+  std::shared_ptr<OutputQueue> output;
+
+  std::vector<TokenId> tokens;  // prompt and output; room for all that may come
+  int num_prompt_tokens = 0;
+  std::vector<TokenId> end_ids;  // ascending: end of generation (unless ignored), stop token ids
+  TokenCounts counts;            // kept where the penalties want it
+
+  bool echo_logprobs = false;
+  std::vector<TokenLogprobs> prompt_logprobs;  // so far; moves out with the first output
+
+  KvSequence kv;
+  bool has_kv = false;       // kv is made at the first try to run
+  bool is_admitted = false;  // has run before; if it waits now, it was preempted
+
+  RequestStats stats;
+  EngineClock::time_point submit_time;
+  EngineClock::time_point first_scheduled_time;
+  EngineClock::time_point first_token_time;
+  EngineClock::time_point last_token_time;
+
+  int num_tokens() const { return static_cast<int>(tokens.size()); }
+  int num_output_tokens() const { return num_tokens() - num_prompt_tokens; }
+  int num_max_tokens() const { return num_prompt_tokens + sampling.max_tokens; }
+  int num_remaining() const { return num_tokens() - kv.num_computed_tokens(); }
+};
+
+// A checked request as a sequence, submitted now. Makes room for all of its tokens, so that later
+// steps don't allocate.
+std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size);
+
+// Who runs first, and who is preempted last.
+inline bool runs_before(const Sequence& a, const Sequence& b) {
+  return a.priority < b.priority || (a.priority == b.priority && a.arrival < b.arrival);
+}
+
+}  // namespace dunlin

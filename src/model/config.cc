@@ -1,0 +1,106 @@
+#include "model/config.h"
+
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace dunlin {
+namespace {
+
+// Upper bounds are far above any model's, and low enough that products of two fit 64 bits and
+// sizes of buffers can't wrap.
+struct IntRange {
+  std::string_view key;
+  int value;
+  int max;
+};
+
+Outcome check_sizes(const ModelConfig& c) {
+  const IntRange ranges[] = {
+      {"embedding_length", c.hidden_size, 1 << 20},
+      {"attention.head_count", c.num_heads, 1 << 14},
+      {"attention.head_count_kv", c.num_kv_heads, 1 << 14},
+      {"attention.key_length", c.head_dim, 1 << 12},
+      {"feed_forward_length", c.ffn_size, 1 << 22},
+      {"vocab_size", c.vocab_size, 1 << 24},
+      {"context_length", c.context_length, 1 << 28},
+      {"block_count", c.num_layers(), 1 << 12},
+  };
+  for (const IntRange& range : ranges) {
+    if (range.value < 1 || range.value > range.max) {
+      return invalid(fmt::format("{}.{} is {}, but must be from 1 to {}", c.architecture, range.key,
+                                 range.value, range.max));
+    }
+  }
+  if (c.num_heads % c.num_kv_heads != 0) {
+    return invalid(fmt::format(
+        "{0}.attention.head_count_kv is {1}, which does not divide {0}.attention.head_count {2}",
+        c.architecture, c.num_kv_heads, c.num_heads));
+  }
+  return {};
+}
+
+Outcome check_floats(const ModelConfig& c) {
+  // Not written as "value out of range" so that NaN is refused too.
+  if (!(c.norm_eps > 0.0f && c.norm_eps < 1.0f)) {
+    return invalid(
+        fmt::format("{}.attention.layer_norm_rms_epsilon is {}, but must be above 0 and below 1",
+                    c.architecture, c.norm_eps));
+  }
+  if (!(std::isfinite(c.embedding_scale) && c.embedding_scale > 0.0f && c.attention_scale > 0.0f &&
+        c.attention_scale < 1e6f)) {
+    return invalid(fmt::format("{}: scale factors must be positive numbers", c.architecture));
+  }
+  if (!(c.attention_softcap >= 0.0f && c.attention_softcap < 1e9f && c.logit_softcap >= 0.0f &&
+        c.logit_softcap < 1e9f)) {
+    return invalid(fmt::format("{}: soft caps must be 0 or positive numbers", c.architecture));
+  }
+  return {};
+}
+
+Outcome check_rope(const ModelConfig& c, const RopeConfig& rope) {
+  if (rope.dims < 2 || rope.dims > c.head_dim || rope.dims % 2 != 0) {
+    return invalid(fmt::format(
+        "{}.rope.dimension_count is {}, but must be even and from 2 to the head size {}",
+        c.architecture, rope.dims, c.head_dim));
+  }
+  if (!(rope.theta >= 1.0f && rope.theta < 1e12f)) {
+    return invalid(fmt::format("{}.rope.freq_base is {}, but must be from 1 to 1e12",
+                               c.architecture, rope.theta));
+  }
+  if (!(rope.position_divisor > 0.0f && rope.position_divisor < 1e6f)) {
+    return invalid(fmt::format("{}.rope.scaling.factor is {}, but must be above 0 and below 1e6",
+                               c.architecture, rope.position_divisor));
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome validate(const ModelConfig& config) {
+  DUNLIN_TRY(check_sizes(config));
+  DUNLIN_TRY(check_floats(config));
+  for (const RopeConfig& rope : config.ropes) DUNLIN_TRY(check_rope(config, rope));
+  for (const LayerConfig& layer : config.layers) {
+    if (layer.window < 0) {
+      return invalid(fmt::format("{}.attention.sliding_window is {}, but must be 0 or more",
+                                 config.architecture, layer.window));
+    }
+    if (layer.rope_idx < 0 || static_cast<std::size_t>(layer.rope_idx) >= config.ropes.size()) {
+      return fail(StatusCode::kInternal,
+                  fmt::format("{}: a layer has no RoPE description", config.architecture));
+    }
+  }
+  return {};
+}
+
+KvLayout kv_layout(const ModelConfig& config, DType dtype) {
+  std::vector<int> windows;
+  windows.reserve(config.layers.size());
+  for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
+  return KvLayout::make(windows, config.num_kv_heads, config.head_dim, config.head_dim, dtype,
+                        dtype);
+}
+
+}  // namespace dunlin

@@ -1,0 +1,75 @@
+// ModelConfig: everything that the shared layers need to know of one model, in one plain struct.
+// An architecture is a function that fills it in (registry.h); the layers never ask for a name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dunlin/status.h"
+#include "kv/kv_layout.h"
+
+namespace dunlin {
+
+enum class Activation {
+  kSilu,      // x * sigmoid(x)
+  kGeluTanh,  // the tanh form of GELU
+};
+
+// Rotary positions of a kind of layer. Frequency i of dims/2 is
+// theta^(-2i/dims) / position_divisor, and / factors[i] where the model has a factor tensor.
+struct RopeConfig {
+  float theta = 10000.0f;
+  int dims = 0;                   // leading dimensions of a head that rotate; even
+  float position_divisor = 1.0f;  // linear scaling: 8 stretches the context eight times
+  bool has_factors = false;       // rope_freqs.weight [dims / 2] (Llama 3.1 and later)
+};
+
+struct LayerConfig {
+  int window = 0;    // 0: full attention; else tokens that a query sees, itself included
+  int rope_idx = 0;  // into ModelConfig::ropes
+};
+
+struct ModelConfig {
+  std::string architecture;  // "llama"
+  std::string name;          // the file's own name for itself, for people; may be empty
+
+  int hidden_size = 0;
+  int num_heads = 0;
+  int num_kv_heads = 0;  // divides num_heads
+  int head_dim = 0;      // of queries, keys and values
+  int ffn_size = 0;
+  int vocab_size = 0;
+  int context_length = 0;  // trained context, tokens
+  float norm_eps = 0.0f;
+
+  float embedding_scale = 1.0f;    // embedding rows are multiplied by it (Gemma: sqrt(hidden_size))
+  float attention_scale = 0.0f;    // scores = scale * q . k
+  float attention_softcap = 0.0f;  // 0: none; else scores become cap * tanh(score / cap)
+  float logit_softcap = 0.0f;      // the same for logits
+  Activation activation = Activation::kSilu;
+
+  bool tied_head = false;  // logits use the embedding matrix
+  bool qkv_bias = false;
+  bool o_bias = false;
+  bool ffn_bias = false;
+  bool qk_norm = false;     // RMSNorm over each head of Q and K before RoPE
+  bool post_norms = false;  // RMSNorm on the output of attention and MLP, before the residual
+
+  std::vector<RopeConfig> ropes;
+  std::vector<LayerConfig> layers;  // [num_layers]
+
+  int num_layers() const { return static_cast<int>(layers.size()); }
+  std::int64_t q_size() const { return std::int64_t{num_heads} * head_dim; }
+  std::int64_t kv_size() const { return std::int64_t{num_kv_heads} * head_dim; }
+};
+
+// Holds every number against its range and the others: heads that KV heads don't divide, odd RoPE
+// dimensions, a window of 0 ... The one place of such checks, for every file format. Messages use
+// the words of GGUF's keys ("attention.head_count_kv").
+Outcome validate(const ModelConfig& config);
+
+// KV memory of a validated config with keys and values stored as `dtype` (F32, F16 or BF16).
+KvLayout kv_layout(const ModelConfig& config, DType dtype);
+
+}  // namespace dunlin

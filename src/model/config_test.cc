@@ -1,0 +1,130 @@
+#include "model/config.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include <gmock/gmock.h>
+
+#include "model/registry.h"
+#include "model/weights.h"
+#include "support/random_weights.h"
+
+namespace dunlin {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Config, the_tiny_models_are_valid_and_have_all_their_tensors) {
+  for (const ModelConfig& config :
+       {testing::tiny_llama(), testing::tiny_qwen2(), testing::tiny_gemma3()}) {
+    EXPECT_TRUE(validate(config)) << validate(config).error().message();
+    const testing::RandomWeights weights(config, {});
+    EXPECT_TRUE(check_tensors(config, weights));
+    EXPECT_NE(find_architecture(config.architecture), nullptr);
+  }
+}
+
+TEST(Config, each_impossible_number_is_refused_by_its_key) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  struct Case {
+    const char* key;
+    std::function<void(ModelConfig&)> spoil;
+  };
+  const Case cases[] = {
+      {"embedding_length", [](ModelConfig& c) { c.hidden_size = 0; }},
+      {"embedding_length", [](ModelConfig& c) { c.hidden_size = 1 << 30; }},
+      {"attention.head_count", [](ModelConfig& c) { c.num_heads = 0; }},
+      {"attention.head_count_kv", [](ModelConfig& c) { c.num_kv_heads = 0; }},
+      {"does not divide", [](ModelConfig& c) { c.num_kv_heads = 4; }},
+      {"does not divide", [](ModelConfig& c) { c.num_kv_heads = 12; }},
+      {"attention.key_length", [](ModelConfig& c) { c.head_dim = -16; }},
+      {"feed_forward_length", [](ModelConfig& c) { c.ffn_size = 0; }},
+      {"vocab_size", [](ModelConfig& c) { c.vocab_size = 0; }},
+      {"context_length", [](ModelConfig& c) { c.context_length = 0; }},
+      {"block_count", [](ModelConfig& c) { c.layers.clear(); }},
+      {"layer_norm_rms_epsilon", [](ModelConfig& c) { c.norm_eps = 0; }},
+      {"layer_norm_rms_epsilon", [&](ModelConfig& c) { c.norm_eps = nan; }},
+      {"rope.dimension_count", [](ModelConfig& c) { c.ropes[0].dims = 11; }},
+      {"rope.dimension_count", [](ModelConfig& c) { c.ropes[0].dims = 18; }},
+      {"rope.dimension_count", [](ModelConfig& c) { c.ropes[0].dims = 0; }},
+      {"rope.freq_base", [](ModelConfig& c) { c.ropes[0].theta = 0; }},
+      {"rope.freq_base", [&](ModelConfig& c) { c.ropes[0].theta = nan; }},
+      {"rope.scaling.factor", [](ModelConfig& c) { c.ropes[0].position_divisor = 0; }},
+      {"sliding_window", [](ModelConfig& c) { c.layers[1].window = -1; }},
+      {"RoPE", [](ModelConfig& c) { c.layers[1].rope_idx = 1; }},
+      {"scale", [&](ModelConfig& c) { c.attention_scale = nan; }},
+      {"soft caps", [](ModelConfig& c) { c.logit_softcap = -1; }},
+  };
+  for (const Case& bad : cases) {
+    ModelConfig config = testing::tiny_llama();
+    bad.spoil(config);
+    const Outcome outcome = validate(config);
+    ASSERT_FALSE(outcome) << bad.key;
+    EXPECT_THAT(outcome.error().message(), HasSubstr(bad.key));
+  }
+}
+
+TEST(Config, window_layers_of_gemma_are_cut_into_groups_as_large_as_the_full_ones) {
+  const KvLayout layout = kv_layout(testing::tiny_gemma3(), DType::kF16);
+  EXPECT_EQ(layout.layers_per_block, 1);
+  ASSERT_EQ(layout.groups.size(), 5u);
+  EXPECT_EQ(layout.groups[0].kind, KvKind::kFull);
+  EXPECT_EQ(layout.groups[1].window, 40);
+  EXPECT_EQ(layout.num_kv_heads, 2);
+  EXPECT_EQ(layout.head_dim_k, 32);
+}
+
+TEST(Config, published_kv_sizes_come_out) {
+  ModelConfig llama_7b = testing::tiny_llama();
+  llama_7b.num_heads = llama_7b.num_kv_heads = 32;
+  llama_7b.head_dim = 128;
+  llama_7b.layers.assign(32, LayerConfig{});
+  EXPECT_EQ(kv_layout(llama_7b, DType::kF16).bytes_per_token(), 512 << 10);
+  ModelConfig mistral_7b = llama_7b;
+  mistral_7b.num_kv_heads = 8;
+  EXPECT_EQ(kv_layout(mistral_7b, DType::kF16).bytes_per_token(), 128 << 10);
+}
+
+TEST(Tensors, a_missing_one_is_named) {
+  const ModelConfig config = testing::tiny_qwen2();
+  for (const char* name : {"output_norm.weight", "blk.2.attn_k.bias", "output.weight"}) {
+    testing::RandomWeights weights(config, {});
+    weights.erase(name);
+    const Outcome outcome = check_tensors(config, weights);
+    ASSERT_FALSE(outcome);
+    EXPECT_THAT(outcome.error().message(), HasSubstr(name));
+  }
+}
+
+TEST(Tensors, wrong_shapes_and_types_are_named_with_both_shapes) {
+  const ModelConfig config = testing::tiny_llama();
+  testing::RandomWeights weights(config, {});
+  weights.view("blk.1.ffn_up.weight").shape[0] = 161;
+  EXPECT_THAT(
+      check_tensors(config, weights).error().message(),
+      HasSubstr("blk.1.ffn_up.weight is [161, 96], but the model's numbers make it [160, 96]"));
+
+  testing::RandomWeights integers(config, {});
+  integers.view("blk.1.ffn_up.weight").dtype = DType::kI32;
+  EXPECT_THAT(check_tensors(config, integers).error().message(), HasSubstr("type I32"));
+
+  testing::RandomWeights blocks(config, {});
+  blocks.view("blk.1.ffn_up.weight").dtype = DType::kQ4_K;  // 96 columns are no block of 256
+  EXPECT_THAT(check_tensors(config, blocks).error().message(), HasSubstr("whole blocks"));
+
+  testing::RandomWeights norms(config, {});
+  norms.view("output_norm.weight").dtype = DType::kQ8_0;
+  EXPECT_THAT(check_tensors(config, norms).error().message(), HasSubstr("output_norm.weight"));
+}
+
+TEST(Registry, lists_each_architecture_once) {
+  EXPECT_EQ(find_architecture("nosuch"), nullptr);
+  for (const Architecture& row : architectures()) {
+    EXPECT_EQ(find_architecture(row.name), &row);
+    EXPECT_NE(row.configure, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace dunlin

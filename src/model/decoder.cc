@@ -1,0 +1,144 @@
+#include "model/decoder.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/activation.h"
+#include "kernels/embed.h"
+#include "kernels/norm.h"
+#include "kernels/row_chunks.h"
+#include "model/layers.h"
+
+namespace dunlin {
+namespace {
+
+RopeFrequencies frequencies_of(const RopeConfig& rope, const std::vector<float>& factors) {
+  RopeFrequencies frequencies = rope_frequencies(rope.dims, rope.theta);
+  for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i) {
+    frequencies.inv_freq[i] /= rope.position_divisor;
+    if (rope.has_factors) frequencies.inv_freq[i] /= factors[i];
+  }
+  return frequencies;
+}
+
+// Whether a linear layer of the model has weights of plain floats, which take float inputs.
+bool has_float_weights(const Weights& weights) {
+  const auto is_float = [](const LinearWeights& linear) {
+    return linear.matrix.rows() > 0 && dtype_info(linear.matrix.dtype()).block_size == 1;
+  };
+  if (is_float(weights.token_embedding) || is_float(weights.head)) return true;
+  for (const LayerWeights& layer : weights.layers) {
+    for (const LinearWeights* linear :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      if (is_float(*linear)) return true;
+    }
+  }
+  return false;
+}
+
+const float* data_or_null(const std::vector<float>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+}  // namespace
+
+Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool> pool, Isa isa,
+                 DType kv_dtype)
+    : config_(std::move(config)),
+      weights_(std::move(weights)),
+      pool_(std::move(pool)),
+      isa_(isa),
+      limits_{config_.vocab_size, config_.context_length},
+      kv_layout_(dunlin::kv_layout(config_, kv_dtype)) {
+  for (const RopeConfig& rope : config_.ropes) {
+    scratch_.ropes.emplace_back().frequencies = frequencies_of(rope, weights_.rope_factors);
+  }
+}
+
+void Decoder::reserve(int max_tokens, int max_seqs, int max_outputs) {
+  max_seqs_ = max_seqs;
+  max_outputs_ = max_outputs;
+  const bool keep_float = isa_ == Isa::kReference || has_float_weights(weights_);
+  scratch_.reserve(config_, pool_->num_threads(), max_tokens, max_seqs, keep_float);
+}
+
+void Decoder::check(const ForwardBatch& batch, std::span<const float> logits) const {
+  const auto num_seqs = static_cast<std::size_t>(batch.num_seqs());
+  DUNLIN_CHECK(batch.num_tokens() <= scratch_.max_tokens, "more tokens than reserved");
+  DUNLIN_CHECK(batch.num_seqs() <= max_seqs_, "more sequences than reserved");
+  DUNLIN_CHECK(batch.num_outputs() <= max_outputs_, "more logit rows than reserved");
+  DUNLIN_CHECK(batch.positions.size() == batch.token_ids.size(), "one position a token");
+  DUNLIN_CHECK(batch.query_start_loc.size() == num_seqs + 1, "num_seqs + 1 starts");
+  DUNLIN_CHECK(batch.groups.size() == kv_layout_.groups.size(), "one table a KV group");
+  for (const ForwardBatch::Group& group : batch.groups) {
+    DUNLIN_CHECK(group.slot_mapping.size() == batch.token_ids.size(), "one slot a token");
+    DUNLIN_CHECK(
+        group.block_tables.size() == num_seqs * static_cast<std::size_t>(group.max_blocks_per_seq),
+        "one table a sequence");
+  }
+  DUNLIN_CHECK(logits.size() >= static_cast<std::size_t>(batch.num_outputs()) *
+                                    static_cast<std::size_t>(config_.vocab_size),
+               "room for the logits");
+}
+
+void Decoder::embed_tokens(Step& step) {
+  embed(step.pool, weights_.token_embedding.matrix, step.batch.token_ids, config_.embedding_scale,
+        scratch_.residual.as<float>());
+  for (RopeTable& rope : scratch_.ropes) {
+    rope_table(step.pool, rope.frequencies, step.batch.positions, rope.cos.as<float>(),
+               rope.sin.as<float>());
+  }
+}
+
+void Decoder::add_and_norm(Step& step, float* delta, const std::vector<float>& delta_weight,
+                           const std::vector<float>& weight, std::int64_t num_rows) {
+  AddNorm op;
+  op.residual = scratch_.residual.as<float>();
+  op.delta = delta;
+  op.delta_weight = data_or_null(delta_weight);
+  op.weight = weight.data();
+  op.eps = config_.norm_eps;
+  op.n = config_.hidden_size;
+  op.normed = scratch_.delta.as<float>();
+  add_norm(step.pool, step.isa, op, num_rows, &scratch_.acts);
+}
+
+void Decoder::compute_logits(Step& step, std::span<float> logits) {
+  const LinearWeights& head = config_.tied_head ? weights_.token_embedding : weights_.head;
+  const int num_outputs = step.batch.num_outputs();
+  const GemmTask task{&head.matrix, nullptr, logits.data(), config_.vocab_size};
+  step.linear({&task, 1}, num_outputs);
+  if (config_.logit_softcap == 0.0f) return;
+  for_rows(step.pool, num_outputs, config_.vocab_size, [&](std::int64_t row) {
+    softcap(step.isa, config_.logit_softcap, config_.vocab_size,
+            logits.data() + row * config_.vocab_size);
+  });
+}
+
+void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) {
+  check(batch, logits);
+  ++counters_.num_forwards;
+  if (batch.num_tokens() == 0) return;
+  Step step{*pool_, isa_, config_, batch, kv, scratch_};
+  ActiveRows rows{batch.num_tokens(), true};
+  float* delta = scratch_.delta.as<float>();
+  embed_tokens(step);
+  add_and_norm(step, nullptr, {}, weights_.layers[0].attn_norm, rows.count);
+  for (int i = 0; i < config_.num_layers(); ++i) {
+    const bool is_last = i + 1 == config_.num_layers();
+    const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];
+    attend(step, layer, i);
+    if (is_last) rows = {batch.num_outputs(), batch.num_outputs() == batch.num_tokens()};
+    if (rows.count == 0) break;
+    project_attention(step, layer, rows);
+    add_and_norm(step, delta, layer.post_attn_norm, layer.ffn_norm, rows.count);
+    gated_mlp(step, layer, rows);
+    const std::vector<float>& next =
+        is_last ? weights_.output_norm : weights_.layers[static_cast<std::size_t>(i) + 1].attn_norm;
+    add_and_norm(step, delta, layer.post_ffn_norm, next, rows.count);
+  }
+  compute_logits(step, logits);
+  counters_.weight_bytes_read += step.weight_bytes;
+}
+
+}  // namespace dunlin

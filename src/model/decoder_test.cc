@@ -1,0 +1,233 @@
+// The promises of a step on tiny random models: a token's logits depend on its own sequence and on
+// nothing else, bit for bit.
+#include <algorithm>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "cpu/isa.h"
+#include "model/loader.h"
+#include "model/sequence_set.h"
+#include "model/single_sequence.h"
+#include "support/random_weights.h"
+
+namespace dunlin {
+namespace {
+
+using Rows = std::vector<std::vector<float>>;
+
+constexpr int kLength = 150;  // nine blocks and a bit, four times the window of the tiny Gemma
+
+struct Case {
+  std::string name;
+  ModelConfig config;
+  std::vector<DType> types;
+  Isa isa;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Isa isa : {Isa::kReference}) {
+    for (const ModelConfig& config :
+         {testing::tiny_llama(), testing::tiny_qwen2(), testing::tiny_gemma3()}) {
+      const std::string name = config.architecture + "_" + std::string(isa_name(isa));
+      all.push_back({name + "_float", config, {DType::kF32, DType::kBF16, DType::kF16}, isa});
+      all.push_back(
+          {name + "_blocks", config, {DType::kQ8_0, DType::kQ4_1, DType::kQ5_0, DType::kF16}, isa});
+    }
+    // Wide enough for blocks of 256.
+    ModelConfig wide = testing::tiny_llama();
+    wide.hidden_size = 256;
+    wide.ffn_size = 512;
+    wide.layers.resize(2);
+    all.push_back({"wide_" + std::string(isa_name(isa)),
+                   wide,
+                   {DType::kQ4_K, DType::kQ6_K, DType::kQ5_K, DType::kQ8_0, DType::kQ4_0},
+                   isa});
+  }
+  return all;
+}
+
+class DecoderTest : public ::testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<Model> load(int num_threads = 2) const {
+    testing::RandomWeightsOptions options;
+    options.seed = 11;
+    options.matrix_types = GetParam().types;
+    options.interleaved_qk = GetParam().config.architecture == "llama";
+    const testing::RandomWeights source(GetParam().config, options);
+    LoadOptions load_options;
+    load_options.isa = GetParam().isa;
+    load_options.num_threads = num_threads;
+    Result<std::unique_ptr<Model>> model = load_model(source, GetParam().config, load_options);
+    EXPECT_TRUE(model) << model.error().message();
+    return std::move(*model);
+  }
+
+  static std::vector<TokenId> tokens(int seed, int length = kLength) {
+    std::vector<TokenId> ids;
+    for (int i = 0; i < length; ++i) ids.push_back((i * i * 7 + seed * 131 + i) % 331);
+    return ids;
+  }
+
+  // Logits at every position, in chunks of the given size.
+  static Rows run(Model& model, const std::vector<TokenId>& ids, int chunk) {
+    SingleSequence sequence(model, kLength, chunk);
+    std::vector<std::int32_t> all(ids.size());
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int32_t>(i);
+    Rows rows;
+    sequence.append(ids, all, [&](std::int32_t, std::span<const float> row) {
+      rows.emplace_back(row.begin(), row.end());
+    });
+    return rows;
+  }
+
+  static void expect_sane(const Rows& rows) {
+    for (const std::vector<float>& row : rows) {
+      const auto [low, high] = std::minmax_element(row.begin(), row.end());
+      ASSERT_TRUE(std::isfinite(*low) && std::isfinite(*high));
+      ASSERT_GT(*high - *low, 0.1f);
+    }
+    ASSERT_NE(rows[kLength - 1], rows[kLength - 2]);
+  }
+};
+
+TEST_P(DecoderTest, a_prompt_in_chunks_or_token_by_token_equals_the_whole) {
+  const std::unique_ptr<Model> model = load();
+  const std::vector<TokenId> ids = tokens(1);
+  const Rows whole = run(*model, ids, kLength);
+  ASSERT_EQ(whole.size(), ids.size());
+  expect_sane(whole);
+  for (const int chunk : {1, 7, 64}) EXPECT_EQ(run(*model, ids, chunk), whole) << chunk;
+}
+
+TEST_P(DecoderTest, the_number_of_threads_changes_nothing) {
+  const std::vector<TokenId> ids = tokens(2);
+  const Rows one = run(*load(1), ids, 50);
+  for (const int threads : {2, 3}) EXPECT_EQ(run(*load(threads), ids, 50), one) << threads;
+}
+
+TEST_P(DecoderTest, a_sequence_in_a_mixed_batch_equals_its_run_alone) {
+  const std::unique_ptr<Model> model = load();
+  const std::vector<TokenId> a = tokens(3), b = tokens(4), c = tokens(5);
+  const Rows alone_a = run(*model, a, kLength), alone_b = run(*model, b, kLength),
+             alone_c = run(*model, c, kLength);
+
+  // A prefills in pieces of 50 while B decodes token by token and C does pieces of 13.
+  SequenceSet set(*model, 3, kLength, 128, 8);
+  const auto vocab = static_cast<std::size_t>(model->limits().vocab_size);
+  const auto part = [](int seq, const std::vector<TokenId>& ids, int begin, int size,
+                       const std::vector<std::int32_t>& wanted) {
+    return SequenceSet::Part{
+        seq,
+        std::span(ids).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size)),
+        wanted};
+  };
+  const std::vector<std::int32_t> first = {0}, ends_a = {0, 17, 49}, ends_c = {12}, none;
+  for (int round = 0; round < 11; ++round) {
+    std::vector<SequenceSet::Part> parts = {part(2, c, round * 13, 13, ends_c),
+                                            part(1, b, round, 1, first)};
+    if (round < 3) parts.push_back(part(0, a, round * 50, 50, round == 1 ? none : ends_a));
+    const std::span<const float> rows = set.step(parts);
+    const auto row = [&](std::size_t i) {
+      return std::vector<float>(rows.begin() + static_cast<std::ptrdiff_t>(i * vocab),
+                                rows.begin() + static_cast<std::ptrdiff_t>((i + 1) * vocab));
+    };
+    const auto at = [](int i) { return static_cast<std::size_t>(i); };
+    EXPECT_EQ(row(0), alone_c[at(round * 13 + 12)]);
+    EXPECT_EQ(row(1), alone_b[at(round)]);
+    if (round == 0 || round == 2) {
+      EXPECT_EQ(row(2), alone_a[at(round * 50)]);
+      EXPECT_EQ(row(3), alone_a[at(round * 50 + 17)]);
+      EXPECT_EQ(row(4), alone_a[at(round * 50 + 49)]);
+    }
+  }
+}
+
+TEST_P(DecoderTest, blocks_behind_a_window_may_be_freed_and_a_tail_taken_back) {
+  const std::unique_ptr<Model> model = load();
+  const std::vector<TokenId> ids = tokens(6);
+  const Rows whole = run(*model, ids, kLength);
+  SequenceSet set(*model, 1, kLength, 32, 1);
+  std::size_t done = 0;
+  const auto append = [&](std::size_t size) {
+    const std::int32_t last = static_cast<std::int32_t>(size) - 1;
+    const SequenceSet::Part part{0, std::span(ids).subspan(done, size), {&last, 1}};
+    const std::span<const float> row = set.step({&part, 1});
+    done += size;
+    return std::vector<float>(row.begin(), row.end());
+  };
+  while (done < ids.size()) {
+    const std::size_t size = std::min<std::size_t>(11, ids.size() - done);
+    std::vector<float> row = append(size);
+    ASSERT_EQ(row, whole[done - 1]) << done;
+    if (size == 11) {
+      // As after a refused draft: the last three once more.
+      set.truncate(0, static_cast<int>(done) - 3);
+      done -= 3;
+      row = append(3);
+      ASSERT_EQ(row, whole[done - 1]) << done;
+    }
+    set.free_behind_windows();
+  }
+}
+
+TEST_P(DecoderTest, weights_are_read_once_a_step_whatever_the_batch) {
+  const std::unique_ptr<Model> model = load();
+  const std::vector<TokenId> a = tokens(7), b = tokens(8);
+  SequenceSet set(*model, 2, kLength, 64, 2);
+  const std::int32_t last = 0;
+  const auto bytes_of = [&](std::span<const SequenceSet::Part> parts) {
+    const std::uint64_t before = model->counters().weight_bytes_read;
+    set.step(parts);
+    return model->counters().weight_bytes_read - before;
+  };
+  const SequenceSet::Part one[] = {{0, std::span(a).first(1), {&last, 1}}};
+  const SequenceSet::Part two[] = {{0, std::span(a).subspan(1, 40), {&last, 1}},
+                                   {1, std::span(b).first(20), {&last, 1}}};
+  const std::uint64_t bytes = bytes_of(one);
+  EXPECT_GT(bytes, 0u);
+  EXPECT_EQ(bytes_of(two), bytes);
+  EXPECT_EQ(model->counters().num_forwards, 2u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DecoderTest, ::testing::ValuesIn(cases()),
+                         [](const auto& param_info) {
+                           std::string name = param_info.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+// Errors of the loader itself.
+
+TEST(Loader, refuses_a_norm_that_is_not_a_number_and_a_kv_type_that_is_no_float) {
+  const ModelConfig config = testing::tiny_llama();
+  testing::RandomWeights source(config, {});
+  LoadOptions options;
+  options.isa = Isa::kReference;
+  options.kv_dtype = DType::kQ8_0;
+  EXPECT_THAT(load_model(source, config, options).error().message(), ::testing::HasSubstr("Q8_0"));
+  options.kv_dtype = DType::kF32;
+  std::fill_n(source.bytes("blk.1.ffn_norm.weight").begin(), 4, std::byte{0xff});
+  EXPECT_THAT(load_model(source, config, options).error().message(),
+              ::testing::HasSubstr("blk.1.ffn_norm.weight"));
+}
+
+TEST(Loader, reports_progress_up_to_the_whole) {
+  const ModelConfig config = testing::tiny_qwen2();
+  const testing::RandomWeights source(config, {});
+  LoadOptions options;
+  options.isa = Isa::kReference;
+  std::vector<std::int64_t> seen;
+  std::int64_t total = 0;
+  options.progress = [&](std::int64_t done, std::int64_t all) {
+    seen.push_back(done);
+    total = all;
+  };
+  ASSERT_TRUE(load_model(source, config, options));
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+  EXPECT_EQ(seen.back(), total);
+}
+
+}  // namespace
+}  // namespace dunlin

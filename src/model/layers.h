@@ -1,0 +1,28 @@
+// The blocks that a decoder layer is made of. Each takes the normed input from scratch.acts and
+// leaves what it adds to the residual in scratch.delta. A mixture of experts or a latent attention
+// is another function of the same shape.
+#pragma once
+
+#include "model/step.h"
+
+namespace dunlin {
+
+// Rows of the step that are still computed. The last layer computes nothing for tokens whose
+// logits nobody wants, once their keys and values are stored.
+struct ActiveRows {
+  std::int64_t count = 0;
+  bool all = true;  // false: rows 0..count of the scratch are batch.logits_indices
+};
+
+// Grouped-query attention with RoPE over the paged cache: Q, K and V, optional norms of heads,
+// K and V into the cache, attention. Leaves scratch.attn_out for every token of the batch.
+void attend(Step& step, const LayerWeights& weights, int layer_idx);
+
+// The output projection of attention: attn_out -> delta, for the active rows (which this
+// function gathers to the front where they aren't all; the residual's too).
+void project_attention(Step& step, const LayerWeights& weights, const ActiveRows& rows);
+
+// The gated MLP: acts -> delta. down(activation(gate(x)) * up(x)).
+void gated_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows);
+
+}  // namespace dunlin

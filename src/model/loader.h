@@ -1,0 +1,32 @@
+// Weights from a source into the layout that the kernels read, and a model around them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "cpu/isa.h"
+#include "dunlin/status.h"
+#include "formats/weight_source.h"
+#include "model/config.h"
+#include "model/model.h"
+#include "tensor/dtype.h"
+
+namespace dunlin {
+
+struct LoadOptions {
+  Isa isa = best_isa();
+  int num_threads = 0;  // of the model's pool, the caller included; 0: default_num_threads()
+  DType kv_dtype = DType::kF16;  // F32, F16 or BF16
+  // Called from the loading thread after each tensor with the bytes packed so far and in all.
+  std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)> progress;
+};
+
+// Checks every tensor (check_tensors), then packs them one by one, each with all threads, letting
+// go of the source's pages behind it: the peak is the packed weights and one tensor. The source is
+// not needed afterwards. The thread that calls forward() later must be one thread, not
+// necessarily this one.
+Result<std::unique_ptr<Model>> load_model(const WeightSource& source, const ModelConfig& config,
+                                          const LoadOptions& options);
+
+}  // namespace dunlin

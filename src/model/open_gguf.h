@@ -1,0 +1,35 @@
+// A GGUF file to a ready model in one call: what commands and the session use.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "formats/gguf.h"
+#include "model/config.h"
+#include "model/loader.h"
+#include "model/model.h"
+
+namespace dunlin {
+
+// What a file's tensors amount to.
+struct ModelSummary {
+  std::int64_t num_params = 0;
+  std::int64_t weight_bytes = 0;   // of all tensors, as stored
+  std::int64_t layer_weights = 0;  // elements of the layers' matrices
+  std::int64_t head_weights = 0;   // elements of the matrix that gives logits
+  std::string main_dtype;          // the type that holds most of the layers' weights
+};
+ModelSummary summarize_tensors(const GgufFile& file);
+
+struct OpenedModel {
+  std::shared_ptr<const GgufFile> file;  // tokenizer and template read their metadata from it
+  ModelConfig config;
+  ModelSummary summary;
+  std::unique_ptr<Model> model;
+};
+
+// Opens, checks and packs. Errors name the file.
+Result<OpenedModel> open_gguf_model(const std::string& path, const LoadOptions& options);
+
+}  // namespace dunlin

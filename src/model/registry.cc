@@ -1,0 +1,149 @@
+#include "model/registry.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+
+namespace dunlin {
+
+void configure_llama(GgufHparams& hparams, ModelConfig& config);
+void configure_qwen2(GgufHparams& hparams, ModelConfig& config);
+void configure_gemma3(GgufHparams& hparams, ModelConfig& config);
+
+namespace {
+
+constexpr std::array kArchitectures = {
+    Architecture{"llama", configure_llama},
+    Architecture{"qwen2", configure_qwen2},
+    Architecture{"gemma3", configure_gemma3},
+};
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+
+// Keys that only matter where they say something other than "none": read over by every
+// architecture here, so a file that uses them must not load with wrong results.
+void refuse_unsupported(GgufHparams& hparams) {
+  if (hparams.count("expert_count", 0, kMaxInt, 0) > 0) {
+    hparams.refuse(StatusCode::kUnimplemented,
+                   "mixture-of-experts layers (expert_count) are not supported yet");
+  }
+  if (!(hparams.number("attention.max_alibi_bias", 0.0f) <= 0.0f)) {
+    hparams.refuse(StatusCode::kUnimplemented, "ALiBi positions are not supported yet");
+  }
+  if (!(hparams.number("attention.clamp_kqv", 0.0f) <= 0.0f)) {
+    hparams.refuse(StatusCode::kUnimplemented, "clamped Q, K and V are not supported yet");
+  }
+}
+
+RopeConfig read_rope(GgufHparams& hparams, int head_dim) {
+  RopeConfig rope;
+  rope.theta = hparams.number("rope.freq_base", 10000.0f);
+  rope.dims = hparams.count("rope.dimension_count", 0, kMaxInt, head_dim);
+  rope.has_factors = hparams.has_tensor("rope_freqs.weight");
+  const std::string_view scaling = hparams.word("rope.scaling.type", "none");
+  // The older key is a plain linear factor without a type.
+  const float old_factor = hparams.number("rope.scale_linear", 1.0f);
+  if (scaling == "linear") {
+    rope.position_divisor = hparams.number("rope.scaling.factor", old_factor);
+  } else if (scaling == "none") {
+    rope.position_divisor = old_factor;
+  } else {
+    hparams.refuse(StatusCode::kUnimplemented,
+                   fmt::format("RoPE scaling \"{}\" is not supported yet", scaling));
+  }
+  return rope;
+}
+
+// Rows of the embedding; the tokenizer must have as many tokens, or ids would be out of range.
+int read_vocab_size(GgufHparams& hparams) {
+  const GgufTensor* embedding = hparams.file().find_tensor("token_embd.weight");
+  if (embedding == nullptr) {
+    hparams.refuse(StatusCode::kInvalidArgument, "tensor token_embd.weight is missing");
+    return 1;
+  }
+  const std::int64_t rows = embedding->view.rows();
+  const GgufEntry* tokens = hparams.file().find_entry("tokenizer.ggml.tokens");
+  if (tokens != nullptr && tokens->type == GgufType::kArray &&
+      static_cast<std::int64_t>(tokens->array().size()) != rows) {
+    hparams.refuse(
+        StatusCode::kInvalidArgument,
+        fmt::format("tokenizer.ggml.tokens has {} tokens, but token_embd.weight has {} rows",
+                    tokens->array().size(), rows));
+  }
+  const int vocab_size = static_cast<int>(std::min<std::int64_t>(rows, kMaxInt));
+  if (hparams.count("vocab_size", 1, kMaxInt, vocab_size) != vocab_size) {
+    hparams.refuse(StatusCode::kInvalidArgument,
+                   fmt::format("vocab_size is not the {} rows of token_embd.weight", rows));
+  }
+  return vocab_size;
+}
+
+void read_shared(GgufHparams& hparams, ModelConfig& config) {
+  config.hidden_size = hparams.count("embedding_length", 1, 1 << 20);
+  config.num_heads = hparams.count("attention.head_count", 1, 1 << 14);
+  config.num_kv_heads = hparams.count("attention.head_count_kv", 1, 1 << 14, config.num_heads);
+  if (!hparams.has("attention.key_length") && config.hidden_size % config.num_heads != 0) {
+    hparams.refuse(
+        StatusCode::kInvalidArgument,
+        fmt::format("{0}.embedding_length {1} is not a multiple of {0}.attention.head_count {2}",
+                    config.architecture, config.hidden_size, config.num_heads));
+  }
+  config.head_dim = hparams.count("attention.key_length", 1, 1 << 12,
+                                  std::max(1, config.hidden_size / config.num_heads));
+  if (hparams.count("attention.value_length", 1, kMaxInt, config.head_dim) != config.head_dim) {
+    hparams.refuse(StatusCode::kUnimplemented,
+                   "attention.value_length other than attention.key_length is not supported yet");
+  }
+  config.ffn_size = hparams.count("feed_forward_length", 1, 1 << 22);
+  config.context_length = hparams.count("context_length", 1, 1 << 28);
+  config.norm_eps = hparams.number("attention.layer_norm_rms_epsilon");
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  config.tied_head = !hparams.has_tensor("output.weight");
+  config.vocab_size = read_vocab_size(hparams);
+  config.ropes = {read_rope(hparams, config.head_dim)};
+  const int num_layers = hparams.count("block_count", 1, 1 << 12);
+  config.layers.assign(static_cast<std::size_t>(num_layers), LayerConfig{});
+  refuse_unsupported(hparams);
+}
+
+}  // namespace
+
+std::span<const Architecture> architectures() { return kArchitectures; }
+
+const Architecture* find_architecture(std::string_view name) {
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.name == name) return &architecture;
+  }
+  return nullptr;
+}
+
+Result<ModelConfig> config_from_gguf(const GgufFile& file) {
+  DUNLIN_ASSIGN(name, file.get_string("general.architecture"));
+  const Architecture* architecture = find_architecture(name);
+  if (architecture == nullptr) {
+    std::string known;
+    for (const Architecture& row : kArchitectures) {
+      known += (known.empty() ? "" : ", ") + std::string(row.name);
+    }
+    return fail(StatusCode::kUnimplemented,
+                fmt::format("{}: architecture \"{}\" is not supported; supported are {}",
+                            file.path(), name, known));
+  }
+  ModelConfig config;
+  config.architecture = name;
+  config.name = file.get_string("general.name", "").value_or("");
+  GgufHparams hparams(file, name);
+  read_shared(hparams, config);
+  DUNLIN_TRY(hparams.outcome());
+  architecture->configure(hparams, config);
+  DUNLIN_TRY(hparams.outcome());
+  if (Outcome valid = validate(config); !valid) {
+    return tl::unexpected<Status>(valid.error().with_prefix(file.path()));
+  }
+  return config;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,59 @@
+// What the layers share while they compute one batch: the machine, the model's numbers, the batch
+// and the scratch memory. One step's work passes through these arrays in turn:
+//
+//   residual -> (norm) acts -> qkv -> (attention) attn_out -> acts -> delta -> residual
+//            -> (norm) acts -> gate_up -> acts -> delta -> residual
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpu/isa.h"
+#include "cpu/thread_pool.h"
+#include "kernels/attention.h"
+#include "kernels/gemm.h"
+#include "kernels/rope.h"
+#include "kv/kv_storage.h"
+#include "model/config.h"
+#include "model/forward_batch.h"
+#include "model/weights.h"
+#include "tensor/buffer.h"
+
+namespace dunlin {
+
+// Cosines and sines of a step's positions for one of the model's RopeConfigs.
+struct RopeTable {
+  RopeFrequencies frequencies;
+  Buffer cos, sin;  // [max_tokens, dims / 2] floats
+};
+
+struct StepScratch {
+  void reserve(const ModelConfig& config, int num_threads, int max_tokens, int max_seqs,
+               bool keep_float);
+
+  int max_tokens = 0;
+  Buffer residual;               // [max_tokens, hidden_size]
+  Buffer delta;                  // [max_tokens, hidden_size] what a block adds to the residual
+  Buffer qkv;                    // [max_tokens, q_size + 2 kv_size]
+  Buffer attn_out;               // [max_tokens, q_size]
+  Buffer gate_up;                // [max_tokens, 2 ffn_size]
+  Activations acts;              // input of the next linear layers
+  std::vector<RopeTable> ropes;  // as ModelConfig::ropes; frequencies are set by the decoder
+  AttentionScratch attention;
+};
+
+struct Step {
+  ThreadPool& pool;
+  Isa isa;
+  const ModelConfig& config;
+  const ForwardBatch& batch;
+  KvStorage& kv;
+  StepScratch& scratch;
+  std::uint64_t weight_bytes = 0;  // read by the linear layers so far
+
+  // gemm over rows 0..num_rows of scratch.acts; counts the weights it reads.
+  void linear(std::span<const GemmTask> tasks, std::int64_t num_rows);
+};
+
+}  // namespace dunlin

@@ -1,0 +1,207 @@
+#include "sampling/row_ops.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace dunlin {
+namespace {
+
+// GCC's and Clang's vector types: element-wise operators on four lanes, the width that every
+// baseline has in one register.
+constexpr std::size_t kLanes = 4;
+using Floats = float __attribute__((vector_size(16)));
+using Ints = std::int32_t __attribute__((vector_size(16)));
+
+constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+inline Floats splat(float value) { return Floats{} + value; }
+inline Floats load(const float* from) {
+  Floats lanes;
+  std::memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+// The last, partial group of a row, filled up with -inf.
+inline Floats load_tail(const float* from, std::size_t count) {
+  float lanes[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) lanes[i] = i < count ? from[i] : kMinusInf;
+  return load(lanes);
+}
+
+// exp(y) for y <= 0, within 2 ulp; anything below -87, and NaN, counts as -87 (1.6e-38).
+// y = n ln 2 + r with |r| <= ln 2 / 2; exp(r) by its Taylor polynomial of degree 7 (remainder under
+// 1e-8); n enters through the exponent bits. Adding 1.5 * 2^23 rounds to the nearest integer.
+inline Floats exp_lanes(Floats y) {
+  y = y > splat(-87.0f) ? y : splat(-87.0f);
+  const Floats magic = splat(12582912.0f);
+  const Floats shifted = y * 1.44269504f + magic;
+  const Floats n = shifted - magic;
+  const Floats r = (y - n * 0.693145752f) - n * 1.42860677e-6f;  // ln 2 in two parts
+  Floats p = splat(1.0f / 5040);
+  p = p * r + (1.0f / 720);
+  p = p * r + (1.0f / 120);
+  p = p * r + (1.0f / 24);
+  p = p * r + (1.0f / 6);
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const Ints exponent = (std::bit_cast<Ints>(shifted) - (0x4B400000 - 127)) << 23;
+  return p * std::bit_cast<Floats>(exponent);
+}
+
+inline Ints weight_lanes(Floats x, float max, float inverse_temperature) {
+  const Floats w = exp_lanes((x - max) * inverse_temperature);
+  return __builtin_convertvector(w * static_cast<float>(kOneWeight) + 0.5f, Ints);
+}
+
+// Chains of maxima that don't wait for each other. `x > best ? x : best` ignores a NaN in x, and is
+// the one form that becomes a single instruction.
+inline float max_of_block(const float* from, std::size_t count) {
+  constexpr std::size_t kChains = 16;
+  float best[kChains];
+  for (float& b : best) b = kMinusInf;
+  std::size_t i = 0;
+  for (; i + kChains <= count; i += kChains) {
+    for (std::size_t j = 0; j < kChains; ++j) {
+      best[j] = from[i + j] > best[j] ? from[i + j] : best[j];
+    }
+  }
+  for (; i < count; ++i) best[0] = from[i] > best[0] ? from[i] : best[0];
+  for (std::size_t j = 1; j < kChains; ++j) best[0] = best[j] > best[0] ? best[j] : best[0];
+  return best[0];
+}
+
+// Sums of weights without 64-bit lanes: the low and high 16 bits apart, flushed before the low
+// halves (below 2^16 each) can overflow.
+class WeightSum {
+ public:
+  void add(Ints w) {
+    low_ += w & 0xFFFF;
+    high_ += w >> 16;
+    if (++count_ == 16384) flush();
+  }
+  std::uint64_t total() {
+    flush();
+    return total_;
+  }
+
+ private:
+  void flush() {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      total_ +=
+          static_cast<std::uint64_t>(low_[lane]) + (static_cast<std::uint64_t>(high_[lane]) << 16);
+    }
+    low_ = high_ = Ints{};
+    count_ = 0;
+  }
+  Ints low_{};
+  Ints high_{};
+  int count_ = 0;
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace
+
+float row_max(std::span<const float> row) { return max_of_block(row.data(), row.size()); }
+
+TokenId row_argmax(std::span<const float> row) {
+  // The search for the index touches only the block with the maximum, which is still in L1.
+  constexpr std::size_t kBlock = 2048;
+  float best = kMinusInf;
+  std::size_t best_block = row.size();
+  for (std::size_t begin = 0; begin < row.size(); begin += kBlock) {
+    const float max = max_of_block(row.data() + begin, std::min(kBlock, row.size() - begin));
+    if (max > best) {
+      best = max;
+      best_block = begin;
+    }
+  }
+  for (std::size_t i = best_block; i < row.size(); ++i) {
+    if (row[i] == best) return static_cast<TokenId>(i);
+  }
+  return -1;
+}
+
+std::uint64_t row_weights(std::span<const float> row, float max, float temperature,
+                          std::span<Weight> weights) {
+  if (max == kInf) {
+    std::uint64_t total = 0;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      weights[i] = row[i] == kInf ? kOneWeight : 0;
+      total += weights[i];
+    }
+    return total;
+  }
+  const float inverse = 1.0f / temperature;
+  WeightSum sum;
+  std::size_t i = 0;
+  for (; i + kLanes <= row.size(); i += kLanes) {
+    const Ints w = weight_lanes(load(row.data() + i), max, inverse);
+    std::memcpy(weights.data() + i, &w, sizeof w);
+    sum.add(w);
+  }
+  if (i < row.size()) {
+    const Ints w = weight_lanes(load_tail(row.data() + i, row.size() - i), max, inverse);
+    std::memcpy(weights.data() + i, &w, (row.size() - i) * sizeof(Weight));
+    sum.add(w);
+  }
+  return sum.total();
+}
+
+double row_sum_exp(std::span<const float> row, float max) {
+  // Short chains in float, their sums in double.
+  constexpr std::size_t kBlock = 16 * kLanes;
+  double total = 0;
+  for (std::size_t begin = 0; begin < row.size(); begin += kBlock) {
+    const std::size_t end = std::min(begin + kBlock, row.size());
+    Floats sums{};
+    std::size_t i = begin;
+    for (; i + kLanes <= end; i += kLanes) sums += exp_lanes(load(row.data() + i) - max);
+    if (i < end) sums += exp_lanes(load_tail(row.data() + i, end - i) - max);
+    for (std::size_t lane = 0; lane < kLanes; ++lane) total += static_cast<double>(sums[lane]);
+  }
+  return total;
+}
+
+int row_rank(std::span<const float> row, float value, TokenId id) {
+  Ints counts{};
+  std::size_t i = 0;
+  for (; i + kLanes <= row.size(); i += kLanes) counts -= load(row.data() + i) > splat(value);
+  int rank = 0;
+  for (std::size_t lane = 0; lane < kLanes; ++lane) rank += counts[lane];
+  for (; i < row.size(); ++i) rank += row[i] > value;
+  for (std::size_t j = 0; j < static_cast<std::size_t>(id); ++j) rank += row[j] == value;
+  return rank;
+}
+
+void select_top(std::span<const float> row, int k, std::vector<Candidate>& out) {
+  out.clear();
+  if (k <= 0) return;
+  constexpr std::size_t kBlock = 64;
+  const auto keep = static_cast<std::size_t>(k);
+  const auto shrink = [&] {
+    if (out.size() <= keep) return;
+    std::nth_element(out.begin(), out.begin() + (k - 1), out.end(), ranks_before);
+    out.resize(keep);
+  };
+  // Candidates come in ascending id, so one that only equals the threshold ranks behind the k
+  // that are there.
+  float threshold = kMinusInf;
+  for (std::size_t begin = 0; begin < row.size(); begin += kBlock) {
+    const std::size_t end = std::min(begin + kBlock, row.size());
+    if (!(max_of_block(row.data() + begin, end - begin) > threshold)) continue;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (row[i] > threshold) out.push_back({row[i], static_cast<TokenId>(i)});
+    }
+    if (out.size() >= 2 * keep) {
+      shrink();
+      threshold = out[keep - 1].value;
+    }
+  }
+  shrink();
+}
+
+}  // namespace dunlin

@@ -1,0 +1,212 @@
+#include "sampling/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/rng.h"
+
+namespace dunlin {
+namespace {
+
+constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+constexpr float kGreedyBelow = 1e-5f;
+// Up to here top_k works on a sorted list of its own; beyond, on the whole row.
+constexpr int kMaxListedTopK = 2048;
+
+bool is_greedy(const SamplingParams& params) { return params.temperature < kGreedyBelow; }
+
+// ceil(top_p * total), at least 1. top_p as a double is exact, the product is rounded once.
+std::uint64_t nucleus_mass(float top_p, std::uint64_t total) {
+  const double mass = std::ceil(static_cast<double>(top_p) * static_cast<double>(total));
+  return std::clamp<std::uint64_t>(static_cast<std::uint64_t>(mass), 1, total);
+}
+
+// floor(u * total) in integers; u is a multiple of 2^-53.
+std::uint64_t target_of(double u, std::uint64_t total) {
+  const auto bits = static_cast<std::uint64_t>(u * 0x1p53);
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(bits) * total >> 53);
+}
+
+}  // namespace
+
+Sampler::Sampler(int vocab_size)
+    : vocab_size_(vocab_size),
+      raw_(static_cast<std::size_t>(vocab_size)),
+      weights_(static_cast<std::size_t>(vocab_size)),
+      bitmask_((static_cast<std::size_t>(vocab_size) + 31) / 32) {
+  // A top_p below 1 may look at the whole row.
+  candidates_.reserve(static_cast<std::size_t>(vocab_size) + 2 * kMaxListedTopK + 64);
+}
+
+std::optional<TokenId> Sampler::sample(std::span<float> row, const SampleInput& input,
+                                       TokenLogprobs* logprobs) {
+  DUNLIN_CHECK(row.size() == static_cast<std::size_t>(vocab_size_), "a row is [vocab_size]");
+  const SamplingParams& params = *input.params;
+  const bool wants_logprobs = logprobs != nullptr && params.num_logprobs >= 0;
+  if (wants_logprobs) std::copy(row.begin(), row.end(), raw_.begin());
+  process(row, input);
+
+  std::optional<TokenId> token;
+  if (is_greedy(params)) {
+    const TokenId best = row_argmax(row);
+    if (best >= 0) token = best;
+  } else if (const auto kept = keep(row, params)) {
+    token = walk(row, *kept, uniform_at(params.seed, params.choice_idx, input.position));
+  }
+  if (wants_logprobs && token) {
+    *logprobs = compute_logprobs(raw_, *token, params.num_logprobs, candidates_);
+  }
+  return token;
+}
+
+void Sampler::process(std::span<float> row, const SampleInput& input) {
+  const SamplingParams& params = *input.params;
+  apply_logit_bias(params.logit_bias, row);
+  if (has_penalties(params)) {
+    DUNLIN_CHECK(input.counts != nullptr, "penalties need the token counts");
+    apply_penalties(params, *input.counts, row);
+  }
+  mask_tokens(input.forbidden, row);
+  if (input.constraint != nullptr) {
+    input.constraint->fill_bitmask(bitmask_);
+    apply_bitmask(bitmask_, row);
+  }
+}
+
+std::optional<Sampler::Kept> Sampler::keep(std::span<const float> row,
+                                           const SamplingParams& params) {
+  const float max = row_max(row);
+  if (!(max > kMinusInf)) return std::nullopt;
+  Cut cut{kMinusInf, -1};
+  if (params.min_p > 0) {
+    cut = {max + params.temperature * std::log(params.min_p), vocab_size_};
+  }
+  const bool has_top_k = params.top_k > 0 && params.top_k < vocab_size_;
+  if (has_top_k) {
+    select_top(row, params.top_k, candidates_);
+    if (params.top_k <= kMaxListedTopK) return keep_list(max, cut, params);
+    const Candidate last = *std::max_element(candidates_.begin(), candidates_.end(), ranks_before);
+    if (ranks_before(last, {cut.value, cut.id})) cut = {last.value, last.id};
+  }
+  Kept kept;
+  kept.total = row_weights(row, max, params.temperature, weights_);
+  if (has_top_k || params.min_p > 0) kept.total = mass_of(row, cut);
+  if (params.top_p < 1) cut = nucleus(row, cut, params.top_p, &kept.total);
+  kept.cut = cut;
+  return kept;
+}
+
+// candidates_ holds the top_k; afterwards it holds the kept ones by id, and weights_ theirs.
+Sampler::Kept Sampler::keep_list(float max, const Cut& min_p_cut, const SamplingParams& params) {
+  std::erase_if(candidates_, [&](const Candidate& c) { return !min_p_cut.keeps(c.value, c.id); });
+  std::sort(candidates_.begin(), candidates_.end(), ranks_before);
+  const auto weigh = [&](std::uint64_t until) {
+    std::uint64_t total = 0;
+    float values[8];
+    for (std::size_t i = 0; i < candidates_.size() && total < until; ++i) {
+      if (i % 8 == 0) {
+        const std::size_t count = std::min<std::size_t>(8, candidates_.size() - i);
+        for (std::size_t j = 0; j < count; ++j) values[j] = candidates_[i + j].value;
+        row_weights({values, count}, max, params.temperature,
+                    std::span(weights_).subspan(i, count));
+      }
+      total += weights_[i];
+      if (total >= until) candidates_.resize(i + 1);
+    }
+    return total;
+  };
+  Kept kept;
+  kept.is_list = true;
+  kept.total = weigh(std::numeric_limits<std::uint64_t>::max());
+  if (params.top_p < 1) weigh(nucleus_mass(params.top_p, kept.total));
+  std::sort(candidates_.begin(), candidates_.end(),
+            [](const Candidate& a, const Candidate& b) { return a.id < b.id; });
+  kept.total = weigh(std::numeric_limits<std::uint64_t>::max());
+  return kept;
+}
+
+std::uint64_t Sampler::mass_of(std::span<const float> row, const Cut& cut) const {
+  std::uint64_t mass = 0;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    mass += cut.keeps(row[i], static_cast<TokenId>(i)) ? weights_[i] : 0;
+  }
+  return mass;
+}
+
+// The cut of the fewest best tokens within `cut` whose weights reach top_p of *total; *total
+// becomes their sum. Tokens of less than (1 - top_p) * total / vocab_size can't be among them:
+// all of those together weigh less than what is left out. The rest is halved by rank until the
+// token at which the sum is reached is found.
+Sampler::Cut Sampler::nucleus(std::span<const float> row, const Cut& cut, float top_p,
+                              std::uint64_t* total) {
+  const std::uint64_t target = nucleus_mass(top_p, *total);
+  // A hair less, since the rounding of exp may turn two neighbours around.
+  const std::uint64_t average = (*total - target) / static_cast<unsigned>(vocab_size_);
+  const auto least = static_cast<Weight>(average - average / 1024);
+  candidates_.clear();
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (weights_[i] < least || weights_[i] == 0) continue;
+    const auto id = static_cast<TokenId>(i);
+    if (cut.keeps(row[i], id)) candidates_.push_back({row[i], id});
+  }
+  const auto weight_at = [&](const Candidate& c) {
+    return weights_[static_cast<std::size_t>(c.id)];
+  };
+  auto begin = candidates_.begin();
+  auto end = candidates_.end();
+  std::uint64_t before = 0;  // weight of all that rank before `begin`
+  while (end - begin > 1) {
+    const auto middle = begin + (end - begin) / 2;
+    std::nth_element(begin, middle, end, ranks_before);
+    std::uint64_t half = 0;
+    for (auto it = begin; it != middle; ++it) half += weight_at(*it);
+    if (before + half >= target) {
+      end = middle;
+    } else {
+      before += half;
+      begin = middle;
+    }
+  }
+  *total = before + weight_at(*begin);
+  return {begin->value, begin->id};
+}
+
+TokenId Sampler::walk(std::span<const float> row, const Kept& kept, double u) const {
+  const std::uint64_t target = target_of(u, kept.total);
+  std::uint64_t sum = 0;
+  if (kept.is_list) {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      sum += weights_[i];
+      if (sum > target) return candidates_[i].id;
+    }
+  } else {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const auto id = static_cast<TokenId>(i);
+      sum += kept.cut.keeps(row[i], id) ? weights_[i] : 0;
+      if (sum > target) return id;
+    }
+  }
+  DUNLIN_CHECK(false, "the running sum exceeds every target below the total");
+}
+
+std::vector<std::pair<TokenId, Weight>> Sampler::distribution(std::span<const float> row,
+                                                              const SamplingParams& params) {
+  std::vector<std::pair<TokenId, Weight>> result;
+  const auto kept = keep(row, params);
+  if (!kept) return result;
+  if (kept->is_list) {
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      if (weights_[i] > 0) result.emplace_back(candidates_[i].id, weights_[i]);
+    }
+  } else {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const auto id = static_cast<TokenId>(i);
+      if (weights_[i] > 0 && kept->cut.keeps(row[i], id)) result.emplace_back(id, weights_[i]);
+    }
+  }
+  return result;
+}
+
+}  // namespace dunlin

@@ -1,0 +1,85 @@
+// Sampler: one row of logits -> one token. The whole of the rule, in order:
+//   1. log-probabilities are taken from the raw row
+//   2. logit_bias, penalties and masks (logits_processors.h)
+//   3. temperature below 1e-5: the largest logit, ties to the lowest id; done
+//   4. weights w = round(2^30 exp((x - max) / temperature)) (row_ops.h)
+//   5. min_p keeps x >= max + temperature * ln(min_p)
+//   6. top_k keeps the k best of those
+//   7. top_p keeps the fewest best of those whose weights reach ceil(top_p * their sum), one at
+//      least
+//   8. inverse CDF: with u = uniform_at(seed, choice_idx, position) and S the sum of the kept
+//      weights, the first kept token in ascending id whose running sum exceeds floor(u * S)
+// "Best" is by logit, ties by ascending id. Steps 5 to 8 are exact, so the token depends on the
+// row, the parameters and u alone. A draft token is accepted where it equals this draw, which makes
+// speculation exact at every temperature. (top_p: Holtzman et al. 2020; min_p: Nguyen et al. 2024.)
+//
+// One thread at a time; allocates in its constructor and where an output asks for alternatives.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dunlin/types.h"
+#include "sampling/logits_processors.h"
+#include "sampling/logprobs.h"
+#include "sampling/params.h"
+#include "sampling/row_ops.h"
+#include "sampling/token_constraint.h"
+
+namespace dunlin {
+
+// What belongs to the sequence whose row it is.
+struct SampleInput {
+  const SamplingParams* params = nullptr;
+  const TokenCounts* counts = nullptr;    // wanted where has_penalties(*params)
+  std::span<const TokenId> forbidden;     // end ids under min_tokens
+  TokenConstraint* constraint = nullptr;  // null: none
+  std::uint64_t position = 0;             // absolute position of the token to draw
+};
+
+class Sampler {
+ public:
+  explicit Sampler(int vocab_size);
+
+  // Draws from `row` [vocab_size], which is changed. nullopt: no token may come next (everything
+  // masked, or the model gave no number). `logprobs` is filled where params asks for it; may be
+  // null.
+  std::optional<TokenId> sample(std::span<float> row, const SampleInput& input,
+                                TokenLogprobs* logprobs);
+
+  // What step 8 draws from, after steps 4 to 7 on `row`: kept tokens with a weight, ascending id.
+  // For tests and inspection; allocates.
+  std::vector<std::pair<TokenId, Weight>> distribution(std::span<const float> row,
+                                                       const SamplingParams& params);
+
+ private:
+  // Keeps x > value, and of those with x == value the ids up to `id`.
+  struct Cut {
+    float value;
+    TokenId id;
+    bool keeps(float x, TokenId token) const { return x > value || (x == value && token <= id); }
+  };
+  // The kept set: a short list by ascending id, or a cut through the row's weights.
+  struct Kept {
+    bool is_list = false;
+    Cut cut{};
+    std::uint64_t total = 0;
+  };
+
+  void process(std::span<float> row, const SampleInput& input);
+  std::optional<Kept> keep(std::span<const float> row, const SamplingParams& params);
+  Kept keep_list(float max, const Cut& min_p_cut, const SamplingParams& params);
+  std::uint64_t mass_of(std::span<const float> row, const Cut& cut) const;
+  Cut nucleus(std::span<const float> row, const Cut& cut, float top_p, std::uint64_t* total);
+  TokenId walk(std::span<const float> row, const Kept& kept, double u) const;
+
+  int vocab_size_;
+  std::vector<float> raw_;       // [vocab_size] the row before processing
+  std::vector<Weight> weights_;  // [vocab_size], or of candidates_ under is_list
+  std::vector<Candidate> candidates_;
+  std::vector<std::uint32_t> bitmask_;  // [ceil(vocab_size / 32)]
+};
+
+}  // namespace dunlin

@@ -1,0 +1,119 @@
+// What the engine's tests share: requests, expected outputs, and a core driven step by step.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "engine/engine_core.h"
+#include "sampling/row_ops.h"
+#include "support/fake_model.h"
+
+namespace dunlin::testing {
+
+inline std::vector<TokenId> random_prompt(unsigned seed, int length, int vocab_size = 61) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < length; ++i) {
+    prompt.push_back(static_cast<TokenId>(random() % static_cast<unsigned>(vocab_size)));
+  }
+  return prompt;
+}
+
+// Greedy, no end token.
+inline EngineRequest make_request(std::vector<TokenId> prompt, int max_tokens) {
+  EngineRequest request;
+  request.prompt = std::move(prompt);
+  request.sampling.temperature = 0;
+  request.sampling.max_tokens = max_tokens;
+  return request;
+}
+
+// What a FakeModel answers greedily, computed without any engine or cache.
+inline std::vector<TokenId> expected_output(const std::vector<int>& windows,
+                                            std::vector<TokenId> tokens, int max_tokens) {
+  const FakeModel model(windows);
+  std::vector<TokenId> output;
+  for (int i = 0; i < max_tokens; ++i) {
+    const auto row = fake_row(model.kv_layout(), tokens, model.limits().vocab_size);
+    output.push_back(row_argmax(row));
+    tokens.push_back(output.back());
+  }
+  return output;
+}
+
+// An EngineCore on a FakeModel, and what came out of it. Checks integrity after each step.
+class CoreHarness {
+ public:
+  CoreHarness(const std::vector<int>& windows, EngineConfig config, int num_blocks)
+      : model_(new FakeModel(windows)),
+        layout_(model_->kv_layout()),
+        core_(std::unique_ptr<Model>(model_), filled(config), num_blocks) {}
+
+  RequestId add(EngineRequest request) {
+    auto seq = make_sequence(std::move(request), model_->limits().vocab_size);
+    seq->id = seq->arrival = ++last_id_;
+    queues_[last_id_] = seq->output;
+    core_.add(std::move(seq));
+    return last_id_;
+  }
+
+  void step() {
+    if (core_.has_work()) core_.step();
+    check();
+  }
+  void abort(RequestId id) {
+    core_.abort(id);
+    check();
+  }
+  void run_all() {
+    for (int i = 0; core_.has_work(); ++i) {
+      DUNLIN_CHECK(i < 100000, "the engine doesn't come to an end");
+      step();
+    }
+  }
+
+  const std::vector<TokenOutput>& outputs(RequestId id) { return outputs_[id]; }
+  const TokenOutput& last(RequestId id) { return outputs_[id].back(); }
+  bool is_finished(RequestId id) {
+    return !outputs_[id].empty() && last(id).finish != FinishReason::kNone;
+  }
+  std::vector<TokenId> tokens(RequestId id) {
+    std::vector<TokenId> result;
+    for (const TokenOutput& output : outputs_[id]) {
+      if (output.token) result.push_back(*output.token);
+    }
+    return result;
+  }
+  EngineCore& core() { return core_; }
+  FakeModel& model() { return *model_; }
+  const KvLayout& layout() const { return layout_; }
+
+ private:
+  static EngineConfig filled(EngineConfig config) {
+    config.max_batch_tokens = std::max(config.max_batch_tokens, config.max_seqs);
+    return config;
+  }
+
+  void check() {
+    core_.check_integrity();
+    for (auto& [id, queue] : queues_) {
+      while (auto output = queue->pop()) {
+        DUNLIN_CHECK(!is_finished(id), "nothing follows the finish");
+        outputs_[id].push_back(std::move(*output));
+      }
+    }
+  }
+
+  FakeModel* model_;
+  KvLayout layout_;
+  EngineCore core_;
+  RequestId last_id_ = 0;
+  std::map<RequestId, std::shared_ptr<OutputQueue>> queues_;
+  std::map<RequestId, std::vector<TokenOutput>> outputs_;
+};
+
+}  // namespace dunlin::testing

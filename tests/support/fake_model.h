@@ -1,0 +1,205 @@
+// FakeModel: a deterministic function of the token history that keeps its state in the paged KV
+// cache, through the batch's block tables, as a real model does. A wrong table, slot, position or
+// a block that was given away too early gives another token. Also checks the ForwardBatch contract.
+//
+// Each token's state in a group is mixed from the token, its position and the state of the token
+// before it. A row of logits is mixed from the states of all positions that the group's window
+// lets the query see. fake_row() computes the same without any cache.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "kv/kv_storage.h"
+#include "model/model.h"
+
+namespace dunlin::testing {
+
+inline std::uint64_t fake_mix(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t x = (a ^ (b + 0x9E3779B97F4A7C15u + (a << 6) + (a >> 2))) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+inline std::uint64_t fake_state(std::uint64_t before, int group_idx, int position, TokenId token) {
+  return fake_mix(fake_mix(before, static_cast<std::uint64_t>(group_idx) << 32 |
+                                       static_cast<std::uint32_t>(position)),
+                  static_cast<std::uint32_t>(token));
+}
+
+// Logits in [-4, 4).
+inline void fake_logits(std::uint64_t hash, std::span<float> row) {
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    row[i] = static_cast<float>(fake_mix(hash, i) >> 40) * 0x1p-21f - 4.0f;
+  }
+}
+
+// The row behind the last of `tokens`; windows as KvGroup::window, one an entry of the layout.
+inline std::vector<float> fake_row(const KvLayout& layout, std::span<const TokenId> tokens,
+                                   int vocab_size) {
+  std::uint64_t hash = 1;
+  for (int g = 0; g < static_cast<int>(layout.groups.size()); ++g) {
+    const int window = layout.groups[static_cast<std::size_t>(g)].window;
+    const int last = static_cast<int>(tokens.size()) - 1;
+    const int first = window == 0 ? 0 : std::max(0, last - window + 1);
+    std::uint64_t state = 0;
+    for (int p = 0; p <= last; ++p) {
+      state = fake_state(state, g, p, tokens[static_cast<std::size_t>(p)]);
+      if (p >= first) hash = fake_mix(hash, state);
+    }
+  }
+  std::vector<float> row(static_cast<std::size_t>(vocab_size));
+  fake_logits(hash, row);
+  return row;
+}
+
+class FakeModel final : public Model {
+ public:
+  // One layer for each window; 0 is full attention.
+  explicit FakeModel(std::vector<int> windows, int vocab_size = 61, int context_length = 4096)
+      : layout_(KvLayout::make(windows, 1, 8, 8, DType::kF16, DType::kF16)),
+        limits_{vocab_size, context_length} {}
+
+  const ModelLimits& limits() const override { return limits_; }
+  const KvLayout& kv_layout() const override { return layout_; }
+  ModelCounters counters() const override { return {num_forwards_, 0}; }
+
+  void reserve(int max_tokens, int max_seqs, int max_outputs) override {
+    max_tokens_ = max_tokens;
+    max_seqs_ = max_seqs;
+    max_outputs_ = max_outputs;
+  }
+
+  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) override {
+    if (before_forward) before_forward(batch);
+    ++num_forwards_;
+    check(batch, logits);
+    hashes_.assign(static_cast<std::size_t>(batch.num_outputs()), 1);
+    for (int g = 0; g < static_cast<int>(batch.groups.size()); ++g) run_group(batch, kv, g);
+    const auto vocab = static_cast<std::size_t>(limits_.vocab_size);
+    for (std::size_t i = 0; i < hashes_.size(); ++i) {
+      fake_logits(hashes_[i], logits.subspan(i * vocab, vocab));
+    }
+  }
+
+  // Called at the start of each forward, on the engine thread.
+  std::function<void(const ForwardBatch&)> before_forward;
+  // Off for tests that count allocations: the check needs sets.
+  bool check_slots = true;
+
+ private:
+  static std::uint64_t& at(std::vector<std::uint64_t>& v, int i) {
+    return v[static_cast<std::size_t>(i)];
+  }
+
+  void check(const ForwardBatch& batch, std::span<const float> logits) const {
+    DUNLIN_CHECK(batch.num_tokens() > 0 && batch.num_tokens() <= max_tokens_, "num_tokens");
+    DUNLIN_CHECK(batch.num_seqs() > 0 && batch.num_seqs() <= max_seqs_, "num_seqs");
+    DUNLIN_CHECK(batch.num_outputs() <= max_outputs_, "num_outputs");
+    DUNLIN_CHECK(batch.positions.size() == batch.token_ids.size(), "positions");
+    DUNLIN_CHECK(batch.query_start_loc.size() == batch.seq_lens.size() + 1, "query_start_loc");
+    DUNLIN_CHECK(batch.groups.size() == layout_.groups.size(), "groups");
+    DUNLIN_CHECK(std::is_sorted(batch.logits_indices.begin(), batch.logits_indices.end()),
+                 "logits_indices");
+    DUNLIN_CHECK(
+        logits.size() == batch.logits_indices.size() * static_cast<std::size_t>(limits_.vocab_size),
+        "logits");
+    for (const TokenId token : batch.token_ids) {
+      DUNLIN_CHECK(token >= 0 && token < limits_.vocab_size, "token_ids");
+    }
+    if (!check_slots) return;
+    std::set<std::int64_t> written;
+    for (const auto& group : batch.groups) {
+      for (const std::int64_t slot : group.slot_mapping) {
+        DUNLIN_CHECK(written.insert(slot).second, "two tokens write one slot");
+      }
+    }
+    for (const auto& group : batch.groups) {
+      for (int s = 0; s < batch.num_seqs(); ++s) {
+        // What another sequence reads is not written in this step.
+        const int begin = batch.query_start_loc[static_cast<std::size_t>(s)];
+        const int end = batch.query_start_loc[static_cast<std::size_t>(s) + 1];
+        const int first = batch.seq_lens[static_cast<std::size_t>(s)] - (end - begin);
+        for (int p = 0; p < first; ++p) {
+          const std::int32_t block = table_entry(group, s, p);
+          if (block < 0) continue;
+          DUNLIN_CHECK(!written.contains(std::int64_t{block} * kBlockSize + p % kBlockSize),
+                       "a computed slot is written again");
+        }
+      }
+    }
+  }
+
+  static std::int32_t table_entry(const ForwardBatch::Group& group, int seq, int position) {
+    return group.block_tables[static_cast<std::size_t>(seq * group.max_blocks_per_seq +
+                                                       position / kBlockSize)];
+  }
+
+  // The 64-bit state of a slot lies in the first four dimensions of its key.
+  static void copy_state(const PagedKvLayer& layer, std::int64_t slot, std::uint64_t* state,
+                         bool write) {
+    std::uint16_t parts[4];
+    std::memcpy(parts, state, sizeof parts);
+    std::byte* block = layer.base + slot / kBlockSize * layer.block_stride + layer.k_offset;
+    for (int d = 0; d < 4; ++d) {
+      std::byte* at = block + (d * kBlockSize + slot % kBlockSize) * 2;
+      if (write) {
+        std::memcpy(at, &parts[d], 2);
+      } else {
+        std::memcpy(&parts[d], at, 2);
+      }
+    }
+    std::memcpy(state, parts, sizeof parts);
+  }
+
+  void run_group(const ForwardBatch& batch, KvStorage& kv, int g) {
+    const KvGroup& kv_group = layout_.groups[static_cast<std::size_t>(g)];
+    const PagedKvLayer layer = kv.layer(kv_group.layers[0]);
+    const ForwardBatch::Group& group = batch.groups[static_cast<std::size_t>(g)];
+    std::size_t output = 0;
+    for (int s = 0; s < batch.num_seqs(); ++s) {
+      const int begin = batch.query_start_loc[static_cast<std::size_t>(s)];
+      const int end = batch.query_start_loc[static_cast<std::size_t>(s) + 1];
+      DUNLIN_CHECK(begin < end, "each sequence has a token");
+      const int first = batch.seq_lens[static_cast<std::size_t>(s)] - (end - begin);
+      const auto read = [&](int position) {
+        const std::int32_t block = table_entry(group, s, position);
+        DUNLIN_CHECK(block >= 0, "a position that is read has no block");
+        std::uint64_t state = 0;
+        copy_state(layer, std::int64_t{block} * kBlockSize + position % kBlockSize, &state, false);
+        return state;
+      };
+      for (int t = begin; t < end; ++t) {
+        const int p = first + t - begin;
+        const auto i = static_cast<std::size_t>(t);
+        DUNLIN_CHECK(batch.positions[i] == p, "positions");
+        DUNLIN_CHECK(group.slot_mapping[i] / kBlockSize == table_entry(group, s, p) &&
+                         group.slot_mapping[i] % kBlockSize == p % kBlockSize,
+                     "slot_mapping");
+        std::uint64_t state = fake_state(p == 0 ? 0 : read(p - 1), g, p, batch.token_ids[i]);
+        copy_state(layer, group.slot_mapping[i], &state, true);
+        if (output == hashes_.size() || batch.logits_indices[output] != t) continue;
+        const int from = kv_group.window == 0 ? 0 : std::max(0, p - kv_group.window + 1);
+        std::uint64_t& hash = hashes_[output++];
+        for (int q = from; q <= p; ++q) hash = fake_mix(hash, read(q));
+      }
+    }
+  }
+
+  KvLayout layout_;
+  ModelLimits limits_;
+  int max_tokens_ = 0;
+  int max_seqs_ = 0;
+  int max_outputs_ = 0;
+  std::uint64_t num_forwards_ = 0;
+  std::vector<std::uint64_t> hashes_;
+};
+
+}  // namespace dunlin::testing

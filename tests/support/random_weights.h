@@ -1,0 +1,49 @@
+// A model's tensors with random values, in memory: a WeightSource for tests that need a model and
+// no file. The same seed gives the same bits.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/weight_source.h"
+#include "model/config.h"
+
+namespace dunlin::testing {
+
+struct RandomWeightsOptions {
+  std::uint64_t seed = 1;
+  // Formats that the matrices take in turn. A format whose block does not divide a matrix's
+  // columns is skipped for it; F32 where none fits.
+  std::vector<DType> matrix_types = {DType::kF32};
+  bool interleaved_qk = false;  // rows of Q and K as GGUF's llama family stores them
+};
+
+class RandomWeights final : public WeightSource {
+ public:
+  RandomWeights(const ModelConfig& config, const RandomWeightsOptions& options);
+
+  std::optional<SourceTensor> find(std::string_view name) const override;
+  void release(const SourceTensor& /*tensor*/) const override {}
+
+  // For tests of refusals.
+  void erase(const std::string& name) { tensors_.erase(name); }
+  TensorView& view(const std::string& name) { return tensors_.at(name).source.view; }
+  std::vector<std::byte>& bytes(const std::string& name) { return tensors_.at(name).bytes; }
+
+ private:
+  struct Tensor {
+    std::vector<std::byte> bytes;
+    SourceTensor source;
+  };
+  std::map<std::string, Tensor, std::less<>> tensors_;
+};
+
+// Small, with sizes that are no round numbers: 3 query heads a KV head, a head of 16 that rotates
+// 12 of its dimensions, and so on.
+ModelConfig tiny_llama();
+ModelConfig tiny_qwen2();
+// Four window layers of every five, two RoPE bases, norms everywhere.
+ModelConfig tiny_gemma3();
+
+}  // namespace dunlin::testing
