@@ -21,7 +21,9 @@ constexpr AddCommand kCommands[] = {
     dunlin::cli::add_list,  dunlin::cli::add_rm,
 };
 
-constexpr AddCommand kDebugCommands[] = {};
+constexpr AddCommand kDebugCommands[] = {
+    dunlin::cli::add_debug_logits,
+};
 
 constexpr const char* kFooter =
     "Examples:\n"

@@ -35,7 +35,8 @@ class Model {
   virtual ModelCounters counters() const { return {}; }
 
   // Scratch bytes for steps of at most max_tokens tokens and max_outputs logit rows; allocates
-  // them, so that forward() allocates nothing. Called once before the first forward().
+  // them, so that forward() allocates nothing. Called before the first forward();
+  // calling it again changes the sizes.
   virtual void reserve(int max_tokens, int max_seqs, int max_outputs) = 0;
 
   // Computes the batch, writes its K and V into `kv`, and writes logits [num_outputs, vocab_size].

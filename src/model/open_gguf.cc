@@ -4,6 +4,7 @@
 
 #include "formats/gguf_weight_source.h"
 #include "model/registry.h"
+#include "model/weights.h"
 
 namespace dunlin {
 
@@ -31,6 +32,7 @@ ModelSummary summarize_tensors(const GgufFile& file) {
 Result<OpenedModel> open_gguf_model(const std::string& path, const LoadOptions& options) {
   DUNLIN_ASSIGN(file, GgufFile::open(path));
   DUNLIN_ASSIGN(config, config_from_gguf(*file));
+  DUNLIN_TRY(check_tensors(config, *file));
   DUNLIN_ASSIGN(source, GgufWeightSource::create(file));
   auto model = load_model(*source, config, options);
   if (!model) return tl::unexpected(model.error().with_prefix(path));
