@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_dispatch.h"
 
 namespace dunlin {
 
@@ -10,24 +11,31 @@ void Activations::reserve(std::int64_t max_tokens, std::int64_t max_cols, bool k
   max_cols_ = (max_cols + 31) / 32 * 32;
   keep_float_ = keep_float;
   const auto elements = static_cast<std::size_t>(max_tokens * max_cols_);
+  blocks_ = Buffer(elements / 32 * sizeof(ActivationBlock));
+  wide_ = Buffer(elements * sizeof(std::int16_t));
   values_ = Buffer(keep_float ? elements * sizeof(float) : 0);
+  view_ = {.num_blocks = 0,
+           .blocks = blocks_.as<ActivationBlock>(),
+           .wide = wide_.as<std::int16_t>(),
+           .values = values_.as<float>()};
   reset(0);
 }
 
 void Activations::reset(std::int64_t cols) {
   DUNLIN_CHECK(cols <= max_cols_, "more columns than the activations have room for");
   cols_ = cols;
-}
-
-void Activations::set_row(Isa isa, std::int64_t token, const float* x) {
-  DUNLIN_DCHECK(token >= 0 && token < max_tokens_, "token outside the activations");
-  if (keep_float_) std::copy_n(x, cols_, values_.as<float>() + token * max_cols_);
-  DUNLIN_CHECK(isa == Isa::kReference, "only the reference has activations so far");
+  view_.num_blocks = (cols + 31) / 32;
 }
 
 const float* Activations::values(std::int64_t token) const {
   DUNLIN_DCHECK(keep_float_, "the activations keep no floats");
-  return values_.as<float>() + token * max_cols_;
+  return view_.values + token * view_.num_blocks * 32;
+}
+
+void Activations::set_row(Isa isa, std::int64_t token, const float* x) {
+  DUNLIN_DCHECK(token >= 0 && token < max_tokens_, "token outside the activations");
+  if (keep_float_) std::copy_n(x, cols_, view_.values + token * view_.num_blocks * 32);
+  if (isa != Isa::kReference) gemm_kernels(isa).quantize_row(view_, token, x, cols_);
 }
 
 }  // namespace dunlin

@@ -11,37 +11,42 @@
 
 #include "cpu/isa.h"
 #include "cpu/thread_pool.h"
+#include "kernels/gemm_panels.h"
 #include "quant/packed_matrix.h"
 #include "tensor/buffer.h"
 
 namespace dunlin {
 
-// The inputs of a step's linear layers: int8 per group of 32 with a float scale, sums per 16
-// (formats with minima and zero points need them), and the floats themselves where a weight of
-// the model wants those. Filled row by row by the operation that produces them, from any worker.
+// The inputs of a step's linear layers: int8 per group of 32 with a float scale, the sums that
+// formats with minima and zero points need, and the floats themselves where a weight of the model
+// wants those. Filled row by row by the operation that produces them, from any worker.
+//
+// A group's scale is max|x| / 127, q = round to nearest even(x * (127 / max|x|)); a group below
+// 1e-30 is zero; one with an infinity or a NaN has scale NaN, so that it shows in every output.
 class Activations {
  public:
   Activations() = default;
   // Room for max_tokens rows of max_cols columns. keep_float: also keep the rows as floats, which
   // weights of plain float types and Isa::kReference read.
   void reserve(std::int64_t max_tokens, std::int64_t max_cols, bool keep_float);
-  // Sets the column count of the rows to come.
+  // Sets the column count of the rows to come; rows set before are void.
   void reset(std::int64_t cols);
   // Stores x [cols] as row `token`. Different tokens may be set from different workers at once.
   void set_row(Isa isa, std::int64_t token, const float* x);
 
   std::int64_t cols() const { return cols_; }
-  const std::int8_t* q(std::int64_t token) const;      // [cols]
-  const float* scales(std::int64_t token) const;       // [cols / 32]
-  const std::int16_t* sums(std::int64_t token) const;  // [cols / 16] sums of q
-  const float* values(std::int64_t token) const;       // [cols], only with keep_float
+  bool keeps_float() const { return keep_float_; }
+  const float* values(std::int64_t token) const;  // [cols], only with keep_float
+  // The rows, for kernels.
+  const ActivationRows& rows() const { return view_; }
 
  private:
   std::int64_t max_tokens_ = 0;
   std::int64_t max_cols_ = 0;  // rounded up to whole groups of 32
   std::int64_t cols_ = 0;
   bool keep_float_ = false;
-  Buffer q_, scales_, sums_, values_;
+  Buffer blocks_, wide_, values_;
+  ActivationRows view_{};
 };
 
 // One matrix of a phase. Several that share their input (Q, K and V; gate and up) run as one.
@@ -52,9 +57,10 @@ struct GemmTask {
   std::int64_t y_stride = 0;
 };
 
-// Runs the tasks over rows 0..num_tokens of x. Each weight byte is read once.
+// Runs the tasks over rows 0..num_tokens of x. Each weight byte is read once. Returns the bytes of
+// weights read.
 // token_rows: null, or [num_tokens] which rows of x to use (logits of chosen tokens, experts).
-void gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
-          std::int64_t num_tokens, const std::int32_t* token_rows = nullptr);
+std::int64_t gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
+                  std::int64_t num_tokens, const std::int32_t* token_rows = nullptr);
 
 }  // namespace dunlin

@@ -8,13 +8,12 @@
 
 #include "cpu/isa.h"
 #include "cpu/thread_pool.h"
+#include "quant/panel_bits.h"
 #include "tensor/buffer.h"
 #include "tensor/row_order.h"
 #include "tensor/tensor_view.h"
 
 namespace dunlin {
-
-inline constexpr int kPanelRows = 16;
 
 class PackedMatrix {
  public:

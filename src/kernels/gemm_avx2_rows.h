@@ -1,0 +1,175 @@
+// Quantisation of activations and the products of plain float weights with AVX2. Included by
+// gemm_x86_avx2.cc only.
+#pragma once
+
+#include "kernels/gemm_avx2_codes.h"
+#include "kernels/gemm_panels.h"
+
+namespace dunlin {
+namespace {
+
+template <bool condition, typename A, typename B>
+struct Choose {
+  using Type = A;
+};
+template <typename A, typename B>
+struct Choose<false, A, B> {
+  using Type = B;
+};
+
+DUNLIN_INLINE std::int64_t x_row(const PanelJob& job, std::int64_t token) {
+  return job.token_rows != nullptr ? job.token_rows[token] : token;
+}
+
+// acc [token][16 rows] to y, with the bias, cut where the matrix ends.
+void store_rows(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
+                std::int64_t num_tokens, const float (*acc)[16]) {
+  const std::int64_t row = panel * kPanelRows;
+  const std::int64_t left = job.num_rows - row;
+  const int count = left < kPanelRows ? static_cast<int>(left) : kPanelRows;
+  for (std::int64_t t = 0; t < num_tokens; ++t) {
+    float* y = job.y + (first_token + t) * job.y_stride + row;
+    for (int r = 0; r < count; ++r) {
+      y[r] = job.bias != nullptr ? acc[t][r] + job.bias[row + r] : acc[t][r];
+    }
+  }
+}
+
+// The codes of 32 columns and their scale; see Activations for the rule.
+DUNLIN_INLINE __m256i quantize_block(const float* x, float* scale) {
+  const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+  // As integers magnitudes compare as floats do, and a NaN is above all.
+  __m256i top = _mm256_and_si256(load(x), magnitude);
+  for (int i = 8; i < 32; i += 8) {
+    top = _mm256_max_epi32(top, _mm256_and_si256(load(x + i), magnitude));
+  }
+  __m128i max4 = _mm_max_epi32(_mm256_castsi256_si128(top), _mm256_extracti128_si256(top, 1));
+  max4 = _mm_max_epi32(max4, _mm_shuffle_epi32(max4, 0x4e));
+  max4 = _mm_max_epi32(max4, _mm_shuffle_epi32(max4, 0xb1));
+  const float max = _mm_cvtss_f32(_mm_castsi128_ps(max4));
+  if (_mm_cvtsi128_si32(max4) >= 0x7f800000) {
+    *scale = __builtin_nanf("");
+    return _mm256_setzero_si256();
+  }
+  if (max < 1e-30f) {
+    *scale = 0;
+    return _mm256_setzero_si256();
+  }
+  *scale = max / 127.0f;
+  const __m256 inverse = _mm256_set1_ps(127.0f / max);
+  __m256i codes[4];
+  for (int i = 0; i < 4; ++i) {
+    codes[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), inverse));
+  }
+  const __m256i bytes = _mm256_packs_epi16(_mm256_packs_epi32(codes[0], codes[1]),
+                                           _mm256_packs_epi32(codes[2], codes[3]));
+  return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
+DUNLIN_INLINE void store_block(__m256i q, float scale, ActivationBlock* out, std::int16_t* wide) {
+  _mm256_store_si256(reinterpret_cast<__m256i*>(out->q), q);
+  // int16 sums of two columns; a lane takes every other one.
+  __m256i lanes = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
+  lanes = _mm256_add_epi16(lanes, _mm256_shuffle_epi32(lanes, 0x4e));
+  lanes = _mm256_add_epi16(lanes, _mm256_shuffle_epi32(lanes, 0xb1));
+  const __m128i first = _mm256_castsi256_si128(lanes), second = _mm256_extracti128_si256(lanes, 1);
+  const __m128i halves = _mm_unpacklo_epi32(first, second);
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(out->half_lanes), halves);
+  const int both = _mm_cvtsi128_si32(_mm_add_epi16(first, second));
+  __builtin_memcpy(out->lanes, &both, sizeof(both));
+  const __m128i sums = _mm_madd_epi16(halves, _mm_set1_epi16(1));
+  const int first_sum = _mm_cvtsi128_si32(sums), second_sum = _mm_extract_epi32(sums, 1);
+  out->half_sums[0] = static_cast<std::int16_t>(first_sum);
+  out->half_sums[1] = static_cast<std::int16_t>(second_sum);
+  out->sum = first_sum + second_sum;
+  out->scale = scale;
+  out->scaled_sum = scale * static_cast<float>(out->sum);
+  const __m256i order = _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2,
+                                         1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
+  const __m256i ordered = _mm256_shuffle_epi8(q, order);
+  auto* pairs = reinterpret_cast<__m256i*>(wide);
+  _mm256_store_si256(pairs, _mm256_cvtepi8_epi16(_mm256_castsi256_si128(ordered)));
+  _mm256_store_si256(pairs + 1, _mm256_cvtepi8_epi16(_mm256_extracti128_si256(ordered, 1)));
+}
+
+void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x,
+                  std::int64_t num_cols) {
+  ActivationBlock* out = rows.blocks + token * rows.num_blocks;
+  std::int16_t* wide = rows.wide + token * rows.num_blocks * kBlockCols;
+  for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out, wide += kBlockCols) {
+    float scale;
+    if (num_cols - k >= kBlockCols) {
+      const __m256i q = quantize_block(x + k, &scale);
+      store_block(q, scale, out, wide);
+    } else {
+      alignas(32) float padded[kBlockCols] = {};
+      for (std::int64_t i = 0; i < num_cols - k; ++i) padded[i] = x[k + i];
+      const __m256i q = quantize_block(padded, &scale);
+      store_block(q, scale, out, wide);
+    }
+  }
+}
+
+struct PlainF32 {
+  static constexpr int kBytes = 4;
+  static DUNLIN_INLINE __m256 row_values(const std::byte* p) {
+    return _mm256_loadu_ps(reinterpret_cast<const float*>(p));
+  }
+};
+struct PlainF16 {
+  static constexpr int kBytes = 2;
+  static DUNLIN_INLINE __m256 row_values(const std::byte* p) { return _mm256_cvtph_ps(load128(p)); }
+};
+struct PlainBF16 {
+  static constexpr int kBytes = 2;
+  static DUNLIN_INLINE __m256 row_values(const std::byte* p) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load128(p)), 16));
+  }
+};
+
+// One fused chain a row and token over all columns.
+template <typename Plain, int T>
+void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_token) {
+  const std::byte* w = job.panels + panel * job.panel_bytes;
+  const float* x[T];
+  __m256 sums[T][2];
+  for (int t = 0; t < T; ++t) {
+    x[t] = job.x.values + x_row(job, first_token + t) * job.x.num_blocks * kBlockCols;
+    sums[t][0] = sums[t][1] = _mm256_setzero_ps();
+  }
+  for (std::int64_t k = 0; k < job.cols; ++k, w += 16 * Plain::kBytes) {
+    _mm_prefetch(reinterpret_cast<const char*>(w + 2048), _MM_HINT_T0);
+    const __m256 w0 = Plain::row_values(w), w1 = Plain::row_values(w + 8 * Plain::kBytes);
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) {
+      const __m256 value = _mm256_broadcast_ss(x[t] + k);
+      sums[t][0] = _mm256_fmadd_ps(w0, value, sums[t][0]);
+      sums[t][1] = _mm256_fmadd_ps(w1, value, sums[t][1]);
+    }
+  }
+  alignas(64) float acc[T][16];
+  for (int t = 0; t < T; ++t) {
+    _mm256_store_ps(acc[t], sums[t][0]);
+    _mm256_store_ps(acc[t] + 8, sums[t][1]);
+  }
+  store_rows(job, panel, first_token, T, acc);
+}
+
+template <typename Plain>
+void plain_panels(const PanelJob& job) {
+  for (std::int64_t panel = 0; panel < job.num_panels; ++panel) {
+    std::int64_t t = 0;
+    for (; t + 6 <= job.num_tokens; t += 6) plain_tile<Plain, 6>(job, panel, t);
+    const std::int64_t left = job.num_tokens - t;
+    if (left >= 4) {
+      plain_tile<Plain, 4>(job, panel, t);
+      t += 4;
+    }
+    if (left % 4 == 3) plain_tile<Plain, 3>(job, panel, t);
+    if (left % 4 == 2) plain_tile<Plain, 2>(job, panel, t);
+    if (left % 4 == 1) plain_tile<Plain, 1>(job, panel, t);
+  }
+}
+
+}  // namespace
+}  // namespace dunlin

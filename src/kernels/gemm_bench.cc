@@ -1,0 +1,97 @@
+// Speed of gemm() by format and shape, one thread: GB/s of weights and GOP/s of int8 products
+// (2 a multiply-add). Times are CPU time, so that a busy machine disturbs less.
+//   kernels_bench --benchmark_filter='gemm/Q5_0.*' --benchmark_repetitions=5
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+
+#include "kernels/gemm.h"
+#include "kernels/gemm_test_support.h"
+
+namespace dunlin {
+namespace {
+
+struct Shape {
+  DType dtype;
+  std::int64_t rows, cols;
+};
+
+// The three test models' matrices; a format that none of them has stands at a Qwen shape.
+constexpr Shape kShapes[] = {
+    {DType::kQ4_1, 576, 576},    {DType::kQ4_1, 1536, 576},  {DType::kQ4_1, 576, 1536},
+    {DType::kQ8_0, 49152, 576},  {DType::kQ5_0, 896, 896},   {DType::kQ5_0, 4864, 896},
+    {DType::kQ8_0, 896, 896},    {DType::kQ6_K, 896, 4864},  {DType::kQ4_K, 896, 4864},
+    {DType::kQ8_0, 151936, 896}, {DType::kQ5_0, 2048, 640},  {DType::kQ6_K, 640, 2048},
+    {DType::kQ8_0, 262144, 640}, {DType::kQ4_0, 4864, 896},  {DType::kQ4_1, 4864, 896},
+    {DType::kQ5_1, 4864, 896},   {DType::kQ8_0, 4864, 896},  {DType::kIQ4_NL, 4864, 896},
+    {DType::kQ2_K, 4864, 1024},  {DType::kQ3_K, 4864, 1024}, {DType::kQ4_K, 4864, 1024},
+    {DType::kQ5_K, 4864, 1024},  {DType::kQ6_K, 4864, 1024}, {DType::kIQ4_XS, 4864, 1024},
+    {DType::kF32, 1024, 896},    {DType::kF16, 4864, 896},   {DType::kBF16, 4864, 896},
+};
+
+void run_gemm(benchmark::State& state, Shape shape, std::int64_t tokens) {
+  ThreadPool pool(1);
+  const auto stored = testing::random_matrix(shape.dtype, shape.rows, shape.cols, 1);
+  const PackedMatrix packed = PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool);
+  Activations x;
+  x.reserve(tokens, shape.cols, true);
+  x.reset(shape.cols);
+  const std::vector<float> values = testing::random_floats(tokens * shape.cols, 2);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    x.set_row(best_isa(), t, values.data() + t * shape.cols);
+  }
+  std::vector<float> y(static_cast<std::size_t>(tokens * shape.rows));
+  const GemmTask task{.weights = &packed, .y = y.data(), .y_stride = shape.rows};
+  std::int64_t bytes = 0;
+  for (auto _ : state) {
+    bytes += gemm(pool, best_isa(), {&task, 1}, x, tokens);
+    benchmark::ClobberMemory();
+  }
+  const double products = static_cast<double>(shape.rows * shape.cols * tokens);
+  const auto rate = benchmark::Counter::kIsRate;
+  state.counters["GB/s"] = benchmark::Counter(static_cast<double>(bytes) / 1e9, rate);
+  state.counters["GOP/s"] =
+      benchmark::Counter(2e-9 * products * static_cast<double>(state.iterations()), rate);
+}
+
+void run_pack(benchmark::State& state, Shape shape) {
+  ThreadPool pool(1);
+  const auto stored = testing::random_matrix(shape.dtype, shape.rows, shape.cols, 1);
+  for (auto _ : state) {
+    const auto packed = PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool);
+    benchmark::DoNotOptimize(packed.panel(0));
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(stored.bytes.size()));
+}
+
+void run_quantize(benchmark::State& state) {
+  Activations x;
+  x.reserve(1, 896, false);
+  x.reset(896);
+  const std::vector<float> values = testing::random_floats(896, 2);
+  for (auto _ : state) {
+    x.set_row(best_isa(), 0, values.data());
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * 896);
+}
+BENCHMARK(run_quantize)->Name("quantize_row/896");
+
+const bool kRegistered = [] {
+  for (const Shape& shape : kShapes) {
+    const std::string name = std::string(dtype_info(shape.dtype).name) + "/" +
+                             std::to_string(shape.rows) + "x" + std::to_string(shape.cols);
+    const bool head = shape.rows * shape.cols > 20'000'000;
+    for (const std::int64_t tokens : {1, 2, 4, 5, 8, 16, 64, 512}) {
+      if (head && tokens > 8) continue;
+      benchmark::RegisterBenchmark(("gemm/" + name + "/" + std::to_string(tokens)).c_str(),
+                                   run_gemm, shape, tokens);
+    }
+    if (!head) benchmark::RegisterBenchmark(("pack/" + name).c_str(), run_pack, shape);
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace dunlin

@@ -1,0 +1,24 @@
+// The kernel tables that run on this machine, for the tests.
+#pragma once
+
+#include <vector>
+
+#include "cpu/isa.h"
+#include "kernels/gemm_dispatch.h"
+
+namespace dunlin {
+
+struct NamedKernels {
+  const char* name;
+  const GemmKernels* table;
+};
+
+inline std::vector<NamedKernels> kernels_to_test() {
+  std::vector<NamedKernels> tables = {{"reference-q8", &kReferenceQ8Gemm}};
+#if defined(__x86_64__)
+  if (best_isa() >= Isa::kAvx2) tables.push_back({"avx2", &kAvx2Gemm});
+#endif
+  return tables;
+}
+
+}  // namespace dunlin

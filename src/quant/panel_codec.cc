@@ -1,0 +1,132 @@
+#include "quant/panel_codec.h"
+
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+#include "quant/dequantize.h"
+#include "quant/panel_formats.h"
+
+namespace dunlin {
+namespace {
+
+template <typename Format>
+struct BlockCodec {
+  using Shape = PanelShape<Format>;
+  using Bits = typename Format::Bits;
+  using Scales = typename Format::Scales;
+  static constexpr int kSubBlocks = Scales::kSpanBlocks;  // also blocks of 32 a stored block
+
+  static std::int64_t panel_bytes(std::int64_t cols) {
+    return Shape::panel_bytes(cols / kBlockCols);
+  }
+
+  static void pack(const std::byte* const* rows, std::int64_t cols, std::byte* panel) {
+    const std::int64_t num_blocks = cols / kBlockCols;
+    const std::int64_t stored_bytes = dtype_info(Format::kDType).block_bytes;
+    std::byte* record = panel;
+    std::byte* bits = panel + Shape::scales_bytes(num_blocks);
+    for (std::int64_t block = 0; block < num_blocks; ++block, bits += Bits::kBlockBytes) {
+      const std::int64_t at = block / kSubBlocks * stored_bytes;
+      const int sub = static_cast<int>(block % kSubBlocks);
+      CodeTile tile;
+      for (int r = 0; r < kPanelRows; ++r) {
+        alignas(16) std::uint8_t codes[kBlockCols] = {};
+        if (rows[r] != nullptr) {
+          Format::codes(rows[r] + at, sub, codes);
+          if (sub == 0) Scales::put(rows[r] + at, r, record);
+        }
+        for (int g = 0; g < kBlockGroups; ++g) {
+          std::memcpy(&tile.codes[g][4 * r], codes + 4 * g, 4);
+        }
+      }
+      Bits::store(tile, bits);
+      if (sub == kSubBlocks - 1) record += Scales::kRecordBytes;
+    }
+  }
+
+  static void dequantize_row(const std::byte* panel, int row, std::int64_t cols, float* out) {
+    const std::int64_t num_blocks = cols / kBlockCols;
+    const std::byte* bits = panel + Shape::scales_bytes(num_blocks);
+    for (std::int64_t block = 0; block < num_blocks; ++block, bits += Bits::kBlockBytes) {
+      CodeTile tile;
+      Bits::load(bits, tile);
+      BlockScales scales;
+      Scales::get(panel + block / kSubBlocks * Scales::kRecordBytes,
+                  static_cast<int>(block % kSubBlocks), scales);
+      for (int k = 0; k < kBlockCols; ++k) {
+        *out++ = value(tile.codes[k / 4][4 * row + k % 4], scales, row, k / 16);
+      }
+    }
+  }
+
+  static float value(std::uint8_t code, const BlockScales& scales, int row, int half) {
+    const int q = Format::kSigned ? static_cast<std::int8_t>(code) : code - Format::kZeroPoint;
+    float d = scales.d[row];
+    float offset = 0;
+    if constexpr (Scales::kKind == ScaleKind::kHalves || Scales::kKind == ScaleKind::kHalvesMin) {
+      d *= static_cast<float>(scales.s[half][row]);
+    }
+    if constexpr (Scales::kKind == ScaleKind::kMin) offset = scales.m[row];
+    if constexpr (Scales::kKind == ScaleKind::kHalvesMin) {
+      offset = scales.m[row] * static_cast<float>(scales.t[half][row]);
+    }
+    return d * static_cast<float>(q) + offset;
+  }
+};
+
+// Plain types: element (row, column) at [column][row].
+template <typename T, float (*to_float)(T)>
+struct PlainCodec {
+  static std::int64_t panel_bytes(std::int64_t cols) {
+    return cols * kPanelRows * static_cast<std::int64_t>(sizeof(T));
+  }
+  static void pack(const std::byte* const* rows, std::int64_t cols, std::byte* panel) {
+    for (int r = 0; r < kPanelRows; ++r) {
+      if (rows[r] == nullptr) continue;
+      for (std::int64_t k = 0; k < cols; ++k) {
+        std::memcpy(panel + (k * kPanelRows + r) * static_cast<std::int64_t>(sizeof(T)),
+                    rows[r] + k * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+      }
+    }
+  }
+  static void dequantize_row(const std::byte* panel, int row, std::int64_t cols, float* out) {
+    for (std::int64_t k = 0; k < cols; ++k) {
+      T element;
+      std::memcpy(&element, panel + (k * kPanelRows + row) * static_cast<std::int64_t>(sizeof(T)),
+                  sizeof(T));
+      out[k] = to_float(element);
+    }
+  }
+};
+
+float same(float value) { return value; }
+
+template <typename Codec>
+constexpr PanelCodec make_codec() {
+  return {Codec::panel_bytes, Codec::pack, Codec::dequantize_row};
+}
+
+constexpr auto kCodecs = [] {
+  std::array<PanelCodec, kNumDTypes> table{};
+  const auto at = [&](DType dtype) -> PanelCodec& {
+    return table[static_cast<std::size_t>(dtype)];
+  };
+  at(DType::kF32) = make_codec<PlainCodec<float, same>>();
+  at(DType::kF16) = make_codec<PlainCodec<std::uint16_t, f16_to_f32>>();
+  at(DType::kBF16) = make_codec<PlainCodec<std::uint16_t, bf16_to_f32>>();
+#define DUNLIN_CODEC(name) at(DType::k##name) = make_codec<BlockCodec<formats::name>>();
+  DUNLIN_PANEL_FORMATS(DUNLIN_CODEC)
+#undef DUNLIN_CODEC
+  return table;
+}();
+
+}  // namespace
+
+const PanelCodec& panel_codec(DType dtype) {
+  const PanelCodec& codec = kCodecs[static_cast<std::size_t>(dtype)];
+  DUNLIN_CHECK(codec.pack != nullptr, "not a weight format");
+  return codec;
+}
+
+}  // namespace dunlin
