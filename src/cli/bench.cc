@@ -24,6 +24,7 @@ struct BenchFlags {
   int num_threads = 0;
   int batch_tokens = 512;
   int repetitions = 5;
+  bool no_kv_cache = false;
   std::vector<int> n_prompt{512}, n_gen{128}, n_depth{0};                        // bench
   std::vector<int> batch_prompt{128}, batch_gen{128}, batch_seqs{1, 8, 16, 32};  // bench batched
   FetchOptions fetch;
@@ -51,7 +52,7 @@ Result<Bench> open_bench(const BenchFlags& flags) {
                  summary.num_params,
                  flags.num_threads > 0 ? flags.num_threads : default_num_threads(),
                  fmt::format("CPU {}", isa_name(isa))};
-  bench.shape = {flags.batch_tokens, flags.repetitions, summary.layer_weights,
+  bench.shape = {flags.batch_tokens, flags.repetitions, flags.no_kv_cache, summary.layer_weights,
                  summary.head_weights};
   return bench;
 }
@@ -151,6 +152,8 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command.add_option("-r,--repetitions", flags->repetitions, "Times each is measured")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
+  command.add_flag("--no-kv-cache", flags->no_kv_cache,
+                   "The contrast: compute the whole text again for each token");
   command.add_option("-o,--output", flags->output, "md, json or csv")
       ->check(CLI::IsMember({"md", "json", "csv"}))
       ->capture_default_str();

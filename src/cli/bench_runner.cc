@@ -74,7 +74,17 @@ BenchResult run_bench(Model& model, const BenchTest& test, const BenchShape& sha
     const std::uint64_t bytes_before = model.counters().weight_bytes_read;
     const auto start = Clock::now();
     prefill(set, 0, prompt, shape.batch_tokens);
-    for (const TokenId& id : generated) prefill(set, 0, std::span(&id, 1), 1);
+    for (std::size_t i = 0; i < generated.size(); ++i) {
+      if (!shape.no_kv_cache) {
+        prefill(set, 0, std::span(&generated[i], 1), 1);
+        continue;
+      }
+      set.truncate(0, 0);
+      std::vector<TokenId> all = depth;
+      all.insert(all.end(), generated.begin(),
+                 generated.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      prefill(set, 0, all, shape.batch_tokens);
+    }
     const double seconds = seconds_since(start);
     if (round == 0) continue;
     result.seconds.push_back(seconds);

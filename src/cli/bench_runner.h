@@ -31,6 +31,7 @@ struct BenchResult {
 struct BenchShape {
   int batch_tokens = 512;  // tokens of a prefill step
   int repetitions = 5;
+  bool no_kv_cache = false;        // the contrast: each generated token computes all tokens again
   std::int64_t layer_weights = 0;  // elements of the layers' matrices
   std::int64_t head_weights = 0;   // elements of the output matrix
 };
