@@ -157,6 +157,23 @@ TEST(EngineCore, TheNextTurnOfAChatFindsThePastInTheCache) {
   }
 }
 
+TEST(EngineCore, EqualPromptsThatComeTogetherAreComputedOnce) {
+  CoreHarness harness({0, 24}, {.max_context = 256, .max_batch_tokens = 64}, 200);
+  const auto prompt = random_prompt(6, 150);
+  std::vector<RequestId> ids;
+  for (std::uint32_t choice = 0; choice < 4; ++choice) {
+    EngineRequest request = make_request(prompt, 10);
+    request.sampling.temperature = 1;
+    request.sampling.choice_idx = choice;
+    ids.push_back(harness.add(request));
+  }
+  harness.run_all();
+  // 150 once, and what is behind the last whole block for the other three.
+  EXPECT_EQ(harness.core().stats().num_prompt_tokens, 150u + 3 * 6u);
+  EXPECT_NE(harness.tokens(ids[0]), harness.tokens(ids[1]));
+  EXPECT_EQ(harness.tokens(ids[3]).size(), 10u);
+}
+
 TEST(EngineCore, WithoutThePrefixCacheNothingIsFound) {
   CoreHarness harness({0}, {.max_context = 128, .prefix_cache = false}, 64);
   const auto prompt = random_prompt(6, 50);

@@ -87,7 +87,8 @@ bool Scheduler::try_admit() {
   const int hit = kv_.match_prefix(seq.kv, seq.tokens);
   const int needed = kv_.num_new_blocks(seq.kv, seq.num_tokens(), config_.max_batch_tokens);
   const ScheduledSequence scheduled = chunk_of(seq);
-  if (scheduled.num_tokens == 0 || needed + growth > kv_.num_free_blocks()) {
+  if (scheduled.num_tokens == 0 || needed + growth > kv_.num_free_blocks() ||
+      is_being_computed(seq, hit)) {
     kv_.free(seq.kv);
     return false;
   }
@@ -105,6 +106,18 @@ bool Scheduler::try_admit() {
   waiting_.erase(waiting_.begin());
   insert(running_, std::move(admitted));
   return true;
+}
+
+// Whether the block behind a hit is among what this step computes for another sequence. It ends,
+// since each step brings that one past the block.
+bool Scheduler::is_being_computed(const Sequence& seq, int num_hit_tokens) const {
+  const int end = num_hit_tokens + kBlockSize;
+  if (!kv_.has_prefix_cache() || seq.echo_logprobs || end >= seq.num_tokens()) return false;
+  return std::any_of(batch_.seqs.begin(), batch_.seqs.end(), [&](const ScheduledSequence& s) {
+    const Sequence& other = *s.seq;
+    return s.begin < end && other.num_tokens() >= end && !other.echo_logprobs &&
+           std::equal(seq.tokens.begin(), seq.tokens.begin() + end, other.tokens.begin());
+  });
 }
 
 // A block a group for each that runs, doubled for each time that `seq` had to give way.

@@ -9,7 +9,9 @@
 // back and waits again (preemption by recompute; its full blocks stay in the prefix cache while
 // there is room). So the first one always advances: no deadlock. Nobody is admitted in a step that
 // preempted, nor without room for everything it knows and for the growth of those that run, which
-// doubles with each of its preemptions: no thrash. The waiting ones don't overtake each other.
+// doubles with each of its preemptions: no thrash. The waiting ones don't overtake each other. One
+// whose next block of prompt is being computed by another in this step waits for it, so that equal
+// prompts that come together are computed once.
 //
 // Owned by the engine thread.
 #pragma once
@@ -84,6 +86,7 @@ class Scheduler {
   bool make_room(Sequence& seq, int num_tokens);
   void preempt_last();
   void unschedule(const Sequence& seq);
+  bool is_being_computed(const Sequence& seq, int num_hit_tokens) const;
   int num_growth_blocks(const Sequence& seq) const;
   ScheduledSequence chunk_of(Sequence& seq) const;
   void append(const ScheduledSequence& scheduled);

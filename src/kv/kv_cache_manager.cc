@@ -32,8 +32,9 @@ int KvSequence::num_held_blocks() const {
   return held;
 }
 
-// A node usually has a block of a full-attention group, so nodes are few; twice the blocks leaves
-// room for window-only models, whose inner nodes outlive their blocks.
+// With a full-attention group, a node without a block of that group is of no use, so there are no
+// more than blocks. Twice as many leaves room for window-only models, whose inner nodes outlive
+// their blocks.
 KvCacheManager::KvCacheManager(const KvLayout& layout, int num_blocks, bool prefix_cache)
     : windows_(windows_of(layout)),
       prefix_cache_(prefix_cache),

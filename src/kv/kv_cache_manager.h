@@ -101,6 +101,7 @@ class KvCacheManager {
   static int max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk);
 
   int num_groups() const { return static_cast<int>(windows_.size()); }
+  bool has_prefix_cache() const { return prefix_cache_; }
   int num_blocks() const { return pool_.num_blocks(); }
   int num_free_blocks() const { return pool_.num_free(); }
   int num_cached_blocks() const { return pool_.num_cached(); }

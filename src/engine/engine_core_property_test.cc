@@ -1,0 +1,122 @@
+// Random arrivals, lengths, priorities, cancels, pool sizes and budgets. After each step the
+// harness checks every invariant of scheduler, blocks and index; at the end every request that
+// was left alone has its solo answer, and nothing is held.
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "support/engine_harness.h"
+
+namespace dunlin {
+namespace {
+
+using testing::CoreHarness;
+using testing::expected_output;
+using testing::make_request;
+
+struct Request {
+  std::vector<TokenId> prompt;
+  int max_tokens = 0;
+  bool was_aborted = false;
+};
+
+class RandomLoad {
+ public:
+  RandomLoad(unsigned seed, std::vector<int> windows)
+      : random_(seed), windows_(std::move(windows)) {
+    EngineConfig config;
+    config.max_context = 64 + below(100);
+    config.max_seqs = 1 + below(8);
+    config.max_batch_tokens = std::max(config.max_seqs, 1 + below(60));
+    config.prefix_cache = below(5) > 0;
+    max_context_ = config.max_context;
+    const testing::FakeModel model(windows_);
+    // From just enough for one to plenty.
+    const int one = KvCacheManager::max_blocks_per_sequence(model.kv_layout(), config.max_context,
+                                                            config.max_batch_tokens);
+    harness_ = std::make_unique<CoreHarness>(windows_, config,
+                                             one + below(below(3) == 0 ? 3 * one : one / 2 + 1));
+    for (int i = 0; i < 3; ++i) prefixes_.push_back(testing::random_prompt(random_(), 64));
+  }
+
+  void run() {
+    for (int i = 0; i < 120; ++i) {
+      if (below(3) == 0) submit();
+      if (below(12) == 0) abort();
+      harness_->step();
+    }
+    harness_->run_all();
+    check();
+  }
+
+  std::uint64_t num_preemptions() { return harness_->core().stats().num_preemptions; }
+  std::uint64_t num_hits() { return harness_->core().stats().prefix_hits; }
+
+ private:
+  int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  void submit() {
+    Request request;
+    const auto& prefix = prefixes_[static_cast<std::size_t>(below(3))];
+    request.prompt.assign(prefix.begin(), prefix.begin() + below(60));
+    const auto tail = testing::random_prompt(random_(), 1 + below(20));
+    request.prompt.insert(request.prompt.end(), tail.begin(), tail.end());
+    request.prompt.resize(std::min(request.prompt.size(), std::size_t(max_context_ - 1)));
+    const int room = max_context_ - static_cast<int>(request.prompt.size());
+    request.max_tokens = 1 + below(std::min(room, 50));
+    EngineRequest engine_request = make_request(request.prompt, request.max_tokens);
+    engine_request.priority = below(4) == 0 ? below(3) : 0;
+    engine_request.echo_logprobs = below(10) == 0;
+    requests_[harness_->add(engine_request)] = request;
+  }
+
+  void abort() {
+    if (requests_.empty()) return;
+    const RequestId id = 1 + static_cast<RequestId>(below(static_cast<int>(requests_.size())));
+    if (harness_->is_finished(id)) return;
+    harness_->abort(id);
+    requests_[id].was_aborted = true;
+    EXPECT_EQ(harness_->last(id).finish, FinishReason::kCancelled);
+  }
+
+  void check() {
+    const EngineStats& stats = harness_->core().stats();
+    EXPECT_EQ(stats.num_free_blocks, stats.num_blocks);
+    for (const auto& [id, request] : requests_) {
+      ASSERT_TRUE(harness_->is_finished(id)) << id;
+      auto expected = expected_output(windows_, request.prompt, request.max_tokens);
+      const auto tokens = harness_->tokens(id);
+      if (request.was_aborted) expected.resize(tokens.size());
+      ASSERT_EQ(tokens, expected) << "request " << id;
+    }
+  }
+
+  std::mt19937 random_;
+  std::vector<int> windows_;
+  int max_context_ = 0;
+  std::unique_ptr<CoreHarness> harness_;
+  std::vector<std::vector<TokenId>> prefixes_;
+  std::map<RequestId, Request> requests_;
+};
+
+void run_cases(const std::vector<int>& windows, unsigned first_seed) {
+  std::uint64_t num_preemptions = 0;
+  std::uint64_t num_hits = 0;
+  for (unsigned seed = first_seed; seed < first_seed + 60; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    RandomLoad load(seed, windows);
+    load.run();
+    num_preemptions += load.num_preemptions();
+    num_hits += load.num_hits();
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(num_preemptions, 50u);
+  EXPECT_GT(num_hits, 1000u);
+}
+
+TEST(EngineCoreProperty, FullAttentionKeepsEveryPromiseUnderRandomLoad) { run_cases({0}, 0); }
+TEST(EngineCoreProperty, WindowsKeepEveryPromiseUnderRandomLoad) { run_cases({0, 20, 20}, 1000); }
+TEST(EngineCoreProperty, WindowsAloneKeepEveryPromiseUnderRandomLoad) { run_cases({40}, 2000); }
+
+}  // namespace
+}  // namespace dunlin
