@@ -42,6 +42,12 @@ std::size_t skip_ascii(std::string_view text, std::size_t pos) {
 
 Utf8Char decode_utf8(std::string_view text, std::size_t pos) {
   const auto byte = [&](std::size_t idx) { return static_cast<unsigned char>(text[idx]); };
+  // Most of what is not ASCII: Latin, Greek, Cyrillic, Hebrew, Arabic.
+  if (pos + 1 < text.size() && byte(pos) >= 0xC2 && byte(pos) < 0xE0 &&
+      (byte(pos + 1) & 0xC0) == 0x80) {
+    return {static_cast<char32_t>((byte(pos) & 0x1Fu) << 6 | (byte(pos + 1) & 0x3Fu)), 2,
+            Utf8State::kValid};
+  }
   const LeadByte lead = lead_byte(byte(pos));
   if (lead.num_bytes == 0) return {kReplacementCharacter, 1, Utf8State::kBroken};
   for (int i = 1; i < lead.num_bytes; ++i) {

@@ -30,6 +30,8 @@ constexpr auto kByteOf = [] {
 
 bool append_bytes_of_chars(std::string_view chars, std::string& out) {
   const std::size_t before = out.size();
+  out.resize(before + chars.size());
+  char* next = out.data() + before;
   for (std::size_t pos = 0; pos < chars.size();) {
     const auto lead = static_cast<unsigned char>(chars[pos]);
     char32_t c = lead;
@@ -44,8 +46,9 @@ bool append_bytes_of_chars(std::string_view chars, std::string& out) {
       out.resize(before);
       return false;
     }
-    out.push_back(static_cast<char>(kByteOf[c]));
+    *next++ = static_cast<char>(kByteOf[c]);
   }
+  out.resize(static_cast<std::size_t>(next - out.data()));
   return true;
 }
 

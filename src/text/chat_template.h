@@ -31,8 +31,7 @@ class ChatTemplate {
   // template's. `now` is the Unix time for strftime_now. kInvalidArgument with the template's own
   // words on raise_exception; kResourceExhausted past the budget of steps, output or time.
   // Thread-safe.
-  Result<std::vector<OwnedSegment>> render(const nlohmann::ordered_json& vars,
-                                           long long now) const;
+  Result<std::vector<OwnedSegment>> render(const nlohmann::ordered_json& vars, long long now) const;
 
   // True where the source mentions tools / a system role: what the template can do.
   bool uses_tools() const;

@@ -29,14 +29,15 @@ Result<std::unique_ptr<Tokenizer>> SpmTokenizer::make(const Vocab& vocab) {
   std::size_t num_bytes = 0;
   for (std::string_view token : vocab.tokens) num_bytes += token.size();
   TokenTable table(vocab.tokens.size(), num_bytes);
+  std::vector<TokenId> normal;
+  normal.reserve(vocab.tokens.size());
   for (std::size_t i = 0; i < vocab.tokens.size(); ++i) {
     const TokenId id = table.add(vocab.tokens[i]);
-    if (vocab.types[i] != TokenType::kNormal || vocab.tokens[i].empty()) continue;
-    const TokenId twin = table.insert(id);
-    if (twin >= 0) {
-      return invalid(fmt::format("tokenizer.ggml.tokens: tokens {} and {} are both '{}'", twin, id,
-                                 vocab.tokens[i]));
-    }
+    if (vocab.types[i] == TokenType::kNormal && !vocab.tokens[i].empty()) normal.push_back(id);
+  }
+  if (const auto twins = table.insert(normal)) {
+    return invalid(fmt::format("tokenizer.ggml.tokens: tokens {} and {} are both '{}'",
+                               twins->first, twins->second, table.text(twins->first)));
   }
   std::unique_ptr<SpmTokenizer> tokenizer(new SpmTokenizer(vocab, std::move(table)));
   DUNLIN_TRY(tokenizer->check_specials());

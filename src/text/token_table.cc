@@ -4,6 +4,7 @@
 #include <xxhash.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "base/check.h"
@@ -11,7 +12,8 @@
 namespace dunlin {
 
 TokenTable::TokenTable(std::size_t num_tokens, std::size_t num_bytes)
-    : slots_(std::bit_ceil(2 * num_tokens + 1), Slot{0, -1}), mask_(slots_.size() - 1) {
+    : slots_(std::bit_ceil(num_tokens + num_tokens / 2 + 2), Slot{0, -1}),
+      mask_(slots_.size() - 1) {
   bytes_.reserve(num_bytes);
   ends_.reserve(num_tokens + 1);
   ends_.push_back(0);
@@ -27,9 +29,26 @@ std::uint64_t TokenTable::hash(std::string_view text) {
   return XXH3_64bits(text.data(), text.size());
 }
 
-TokenId TokenTable::insert(TokenId id) {
+std::optional<std::pair<TokenId, TokenId>> TokenTable::insert(std::span<const TokenId> ids) {
+  // A batch at a time, so that the memory of its slots is fetched while others are hashed.
+  std::array<std::uint64_t, 32> hashes;
+  for (std::size_t start = 0; start < ids.size(); start += hashes.size()) {
+    const std::size_t count = std::min(hashes.size(), ids.size() - start);
+    for (std::size_t i = 0; i < count; ++i) {
+      hashes[i] = hash(text(ids[start + i]));
+      prefetch(hashes[i]);
+    }
+    for (std::size_t i = 0; i < count; ++i) {
+      const TokenId twin = insert_one(ids[start + i], hashes[i]);
+      if (twin >= 0) return std::pair(twin, ids[start + i]);
+    }
+  }
+  return std::nullopt;
+}
+
+// Gives -1, or the id that has the same text already.
+TokenId TokenTable::insert_one(TokenId id, std::uint64_t h) {
   const std::string_view inserted = text(id);
-  const std::uint64_t h = hash(inserted);
   const auto tag = static_cast<std::uint32_t>(h >> 32);
   std::size_t i = static_cast<std::size_t>(h) & mask_;
   for (; slots_[i].id >= 0; i = (i + 1) & mask_) {

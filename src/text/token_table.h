@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dunlin/types.h"
@@ -21,8 +23,9 @@ class TokenTable {
 
   // Appends the text of the next id; returns it.
   TokenId add(std::string_view text);
-  // Makes `id` findable. Returns -1, or the id that has the same text already.
-  TokenId insert(TokenId id);
+  // Makes `ids` findable, in order. Two ids with one text stop it and come back, as (the one that
+  // was there, the later one).
+  std::optional<std::pair<TokenId, TokenId>> insert(std::span<const TokenId> ids);
 
   std::string_view text(TokenId id) const {
     const auto i = static_cast<std::size_t>(id);
@@ -41,6 +44,8 @@ class TokenTable {
   TokenId find(std::string_view text, std::uint64_t hash) const;
 
  private:
+  TokenId insert_one(TokenId id, std::uint64_t hash);
+
   struct Slot {
     std::uint32_t tag;  // the hash's upper half
     TokenId id;         // -1: free
@@ -48,7 +53,7 @@ class TokenTable {
 
   std::string bytes_;
   std::vector<std::uint32_t> ends_;  // [size() + 1]: text of id i is [ends_[i], ends_[i + 1])
-  std::vector<Slot> slots_;          // a power of two, at most half full; linear probing
+  std::vector<Slot> slots_;          // a power of two, at most 2/3 full; linear probing
   std::size_t mask_;
   std::size_t max_length_ = 0;
 };
