@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "base/rng.h"
 #include "kernels/attention_plan.h"
 
 namespace dunlin {
@@ -67,12 +66,15 @@ class AttentionFixture {
   const PagedKvLayer& layer() const { return layer_; }
   std::byte* block(int seq, int b) { return arena_.data() + entry(seq, b) * layer_.block_stride; }
 
+  // Uniform in [-2, 2): a linear congruential generator, since philox takes longer than attention.
   static std::vector<float> row(std::uint64_t kind, int seq, int token, int n) {
+    std::uint64_t state = (kind * 1000 + static_cast<std::uint64_t>(seq)) * 0x9e3779b97f4a7c15u +
+                          static_cast<std::uint64_t>(token) * 0xbf58476d1ce4e5b9u;
     std::vector<float> x(static_cast<std::size_t>(n));
-    for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = static_cast<float>(4 * uniform_at(kind * 1000 + static_cast<std::uint64_t>(seq),
-                                               static_cast<std::uint32_t>(token), i) -
-                                2);
+    for (float& value : x) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      value = static_cast<float>(state >> 40) * 0x1p-22f - 2;
+    }
     return x;
   }
   std::vector<float> query(int seq, int token) const {

@@ -21,7 +21,9 @@ inline std::vector<NamedTable> fast_tables() {
 #if defined(__x86_64__)
   if (best_isa() >= Isa::kAvx2) {
     tables.push_back({"avx2", &avx2_float_kernels()});
+#ifdef DUNLIN_SIMDE_TESTS
     tables.push_back({"avx512_simde", &simde_avx512_float_kernels()});
+#endif
   }
   if (best_isa() >= Isa::kAvx512) tables.push_back({"avx512", &avx512_float_kernels()});
 #endif
