@@ -56,6 +56,13 @@ struct SplitPairs {
 template <int T>
 struct Tile {
   __m256i v[T][2];
+
+  // Holds the sums in registers here: the compiler would otherwise gather all products first and
+  // add them up later, with more of them alive than there are registers.
+  DUNLIN_INLINE void pin() {
+#pragma GCC unroll 8
+    for (int t = 0; t < T; ++t) asm("" : "+x"(v[t][0]), "+x"(v[t][1]));
+  }
 };
 
 // sums (+)= codes of group g x activations; the first group of a sum starts it.
@@ -71,6 +78,7 @@ DUNLIN_INLINE void add_group(const Source& source, const ActivationBlock* const 
     sums.v[t][0] = first ? p0 : _mm256_add_epi16(sums.v[t][0], p0);
     sums.v[t][1] = first ? p1 : _mm256_add_epi16(sums.v[t][1], p1);
   }
+  sums.pin();
 }
 
 // sums -= 2^shift x lanes.
@@ -169,6 +177,7 @@ DUNLIN_INLINE void add_pairs(const Source& source, const std::int16_t* const (&w
     sums.v[t][0] = first ? p0 : _mm256_add_epi32(sums.v[t][0], p0);
     sums.v[t][1] = first ? p1 : _mm256_add_epi32(sums.v[t][1], p1);
   }
+  sums.pin();
   const __m256i o0 = source.template odd<g, 0>(), o1 = source.template odd<g, 1>();
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
@@ -176,6 +185,7 @@ DUNLIN_INLINE void add_pairs(const Source& source, const std::int16_t* const (&w
     sums.v[t][0] = _mm256_add_epi32(sums.v[t][0], _mm256_madd_epi16(o0, xs));
     sums.v[t][1] = _mm256_add_epi32(sums.v[t][1], _mm256_madd_epi16(o1, xs));
   }
+  sums.pin();
 }
 
 template <int T, typename Source>

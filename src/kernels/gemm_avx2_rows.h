@@ -133,11 +133,13 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
   const std::byte* w = job.panels + panel * job.panel_bytes;
   const float* x[T];
   __m256 sums[T][2];
+#pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
     x[t] = job.x.values + x_row(job, first_token + t) * job.x.num_blocks * kBlockCols;
     sums[t][0] = sums[t][1] = _mm256_setzero_ps();
   }
-  for (std::int64_t k = 0; k < job.cols; ++k, w += 16 * Plain::kBytes) {
+  const std::int64_t cols = job.cols;
+  for (std::int64_t k = 0; k < cols; ++k, w += 16 * Plain::kBytes) {
     _mm_prefetch(reinterpret_cast<const char*>(w + 2048), _MM_HINT_T0);
     const __m256 w0 = Plain::row_values(w), w1 = Plain::row_values(w + 8 * Plain::kBytes);
 #pragma GCC unroll 8
@@ -148,6 +150,7 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
     }
   }
   alignas(64) float acc[T][16];
+#pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
     _mm256_store_ps(acc[t], sums[t][0]);
     _mm256_store_ps(acc[t] + 8, sums[t][1]);

@@ -70,12 +70,15 @@ struct Strip {
   static constexpr int kBlocks = kStripBytes / Unpacked::kBlockBytes;
   alignas(64) std::byte codes[kStripBytes];
 
-  DUNLIN_INLINE Unpacked operator()(int block) const {
-    return {codes + block * Unpacked::kBlockBytes};
-  }
+  struct Source {
+    const std::byte* codes;
+    DUNLIN_INLINE Unpacked operator()(int block) const {
+      return {codes + block * Unpacked::kBlockBytes};
+    }
+  };
 
-  template <int g, int half, typename Source>
-  DUNLIN_INLINE void put(const Source& source, std::byte* out) {
+  template <int g, int half, typename Packed>
+  DUNLIN_INLINE void put(const Packed& source, std::byte* out) {
     if constexpr (Format::kSigned) {
       store(out + g * 128 + 32 * half, source.template even<g, half>());
       store(out + g * 128 + 64 + 32 * half, source.template odd<g, half>());
@@ -84,8 +87,8 @@ struct Strip {
     }
   }
 
-  template <int g, typename Source>
-  DUNLIN_INLINE void put_group(const Source& source, std::byte* out) {
+  template <int g, typename Packed>
+  DUNLIN_INLINE void put_group(const Packed& source, std::byte* out) {
     put<g, 0>(source, out);
     put<g, 1>(source, out);
   }
@@ -115,7 +118,8 @@ template <typename Format, int T>
 __attribute__((noinline)) void strip_tile(const PanelJob& job, const Strip<Format>& strip,
                                           const StripScales& scales, std::int64_t first_block,
                                           int count, std::int64_t token, float (*acc)[16]) {
-  run_strip<Format, T>(strip, count, scales, token_tile<T>(job, token, first_block), acc);
+  run_strip<Format, T>(typename Strip<Format>::Source{strip.codes}, count, scales,
+                       token_tile<T>(job, token, first_block), acc);
 }
 
 template <typename Format>
