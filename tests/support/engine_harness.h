@@ -45,16 +45,19 @@ inline std::vector<TokenId> expected_output(const std::vector<int>& windows,
   return output;
 }
 
-// An EngineCore on a FakeModel, and what came out of it. Checks integrity after each step.
+// An EngineCore on a FakeModel or another, and what came out of it. Checks integrity after each
+// step.
 class CoreHarness {
  public:
   CoreHarness(const std::vector<int>& windows, EngineConfig config, int num_blocks)
-      : model_(new FakeModel(windows)),
-        layout_(model_->kv_layout()),
-        core_(std::unique_ptr<Model>(model_), filled(config), num_blocks) {}
+      : CoreHarness(config, num_blocks, std::make_unique<FakeModel>(windows)) {}
+  CoreHarness(EngineConfig config, int num_blocks, std::unique_ptr<Model> model)
+      : layout_(model->kv_layout()),
+        vocab_size_(model->limits().vocab_size),
+        core_(std::move(model), filled(config), num_blocks) {}
 
   RequestId add(EngineRequest request) {
-    auto seq = make_sequence(std::move(request), model_->limits().vocab_size);
+    auto seq = make_sequence(std::move(request), vocab_size_);
     seq->id = seq->arrival = ++last_id_;
     queues_[last_id_] = seq->output;
     core_.add(std::move(seq));
@@ -89,8 +92,8 @@ class CoreHarness {
     return result;
   }
   EngineCore& core() { return core_; }
-  FakeModel& model() { return *model_; }
   const KvLayout& layout() const { return layout_; }
+  int vocab_size() const { return vocab_size_; }
 
  private:
   static EngineConfig filled(EngineConfig config) {
@@ -108,8 +111,8 @@ class CoreHarness {
     }
   }
 
-  FakeModel* model_;
   KvLayout layout_;
+  int vocab_size_;
   EngineCore core_;
   RequestId last_id_ = 0;
   std::map<RequestId, std::shared_ptr<OutputQueue>> queues_;

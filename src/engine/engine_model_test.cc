@@ -1,0 +1,110 @@
+// The engine on tiny models with random weights and real attention: company, chunks, preemption
+// and cache hits change no token, bit for bit.
+#include <gtest/gtest.h>
+
+#include "model/loader.h"
+#include "support/engine_harness.h"
+#include "support/random_weights.h"
+
+namespace dunlin {
+namespace {
+
+using testing::CoreHarness;
+using testing::make_request;
+using testing::random_prompt;
+
+std::unique_ptr<Model> load(const ModelConfig& config, Isa isa) {
+  testing::RandomWeightsOptions options;
+  options.seed = 7;
+  options.matrix_types = {DType::kQ8_0, DType::kF16};
+  options.interleaved_qk = config.architecture == "llama";
+  const testing::RandomWeights source(config, options);
+  LoadOptions load_options;
+  load_options.isa = isa;
+  load_options.num_threads = 2;
+  auto model = load_model(source, config, load_options);
+  DUNLIN_CHECK(model.has_value(), "the tiny model loads");
+  return std::move(*model);
+}
+
+// Drawn with a seed and with log-probabilities, so that one different bit shows.
+EngineRequest request_of(unsigned seed, int vocab_size) {
+  EngineRequest request =
+      make_request(random_prompt(seed, 20 + static_cast<int>(seed * 13 % 60), vocab_size), 40);
+  request.sampling.temperature = 1;
+  request.sampling.seed = seed;
+  request.sampling.num_logprobs = 1;
+  return request;
+}
+
+struct Answer {
+  std::vector<TokenId> tokens;
+  std::vector<float> logprobs;
+  bool operator==(const Answer&) const = default;
+};
+
+Answer answer_of(CoreHarness& harness, RequestId id) {
+  Answer answer{harness.tokens(id), {}};
+  for (const TokenOutput& output : harness.outputs(id)) {
+    if (output.logprobs) answer.logprobs.push_back(output.logprobs->logprob);
+  }
+  return answer;
+}
+
+class EngineModelTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  static ModelConfig config() {
+    const std::string name = GetParam();
+    if (name == "llama") return testing::tiny_llama();
+    return name == "qwen2" ? testing::tiny_qwen2() : testing::tiny_gemma3();
+  }
+};
+
+TEST_P(EngineModelTest, CompanyChunksAndPreemptionChangeNothing) {
+  constexpr unsigned kRequests = 6;
+  EngineConfig alone_config{.max_context = 128, .max_seqs = 1, .max_batch_tokens = 128};
+  alone_config.prefix_cache = false;
+  CoreHarness alone(alone_config, 400, load(config(), Isa::kReference));
+  const int vocab_size = alone.vocab_size();
+  std::vector<Answer> expected;
+  for (unsigned i = 0; i < kRequests; ++i) {
+    const RequestId id = alone.add(request_of(i, vocab_size));
+    alone.run_all();
+    expected.push_back(answer_of(alone, id));
+    EXPECT_EQ(expected.back().tokens.size(), 40u);
+  }
+
+  const EngineConfig crowded_config{.max_context = 128, .max_seqs = 6, .max_batch_tokens = 24};
+  const int groups = static_cast<int>(alone.layout().groups.size());
+  CoreHarness crowded(crowded_config, 15 * groups, load(config(), Isa::kReference));
+  std::vector<RequestId> ids;
+  for (unsigned i = 0; i < kRequests; ++i) {
+    ids.push_back(crowded.add(request_of(i, vocab_size)));
+    crowded.step();
+  }
+  crowded.run_all();
+  for (unsigned i = 0; i < kRequests; ++i) {
+    EXPECT_EQ(answer_of(crowded, ids[i]), expected[i]) << "request " << i;
+  }
+  EXPECT_GT(crowded.core().stats().num_preemptions, 0u);
+}
+
+TEST_P(EngineModelTest, APrefixHitChangesNothing) {
+  const EngineConfig engine_config{.max_context = 160, .max_seqs = 4, .max_batch_tokens = 64};
+  CoreHarness harness(engine_config, 400, load(config(), Isa::kReference));
+  EngineRequest request = request_of(5, harness.vocab_size());
+  const RequestId first = harness.add(request);
+  harness.run_all();
+  const RequestId second = harness.add(request);
+  harness.run_all();
+  EXPECT_EQ(harness.last(first).stats.num_cached_tokens, 0);
+  EXPECT_GE(harness.last(second).stats.num_cached_tokens, 16);
+  EXPECT_EQ(answer_of(harness, first), answer_of(harness, second));
+}
+
+INSTANTIATE_TEST_SUITE_P(Architectures, EngineModelTest,
+                         ::testing::Values("llama", "qwen2", "gemma3"),
+                         [](const auto& param) { return std::string(param.param); });
+
+}  // namespace
+}  // namespace dunlin
