@@ -8,6 +8,7 @@
 #include "model/open_gguf.h"
 #include "model/registry.h"
 #include "model/weights.h"
+#include "text/tokenizer_factory.h"
 
 namespace dunlin::cli {
 namespace {
@@ -71,6 +72,7 @@ Result<FileFacts> check_file(const std::string& path) {
   facts.tokenizer = tokenizer;
   facts.chat_template = file->has("tokenizer.chat_template");
   facts.vocabulary_only = file->tensors().empty();
+  if (facts.tokenizer != "none") DUNLIN_TRY(make_tokenizer(*file));
   if (facts.vocabulary_only) return facts;
   DUNLIN_ASSIGN(config, config_from_gguf(*file));
   auto checked = check_tensors(config, *file);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/mapped_file.h"
 #include "cli/commands.h"
 #include "cli/self_description.h"
 #include "cli/version.h"
@@ -74,6 +75,7 @@ void add_describe(const CLI::App& app, CLI::App& debug, dunlin::cli::Invocation&
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
+  dunlin::install_mapped_file_fault_handler();
   CLI::App app{
       "Dunlin runs large language models on the CPU: in the terminal, over HTTP, in the browser."};
   app.name("dunlin");
