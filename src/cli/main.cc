@@ -24,6 +24,7 @@ constexpr AddCommand kCommands[] = {
 
 constexpr AddCommand kDebugCommands[] = {
     dunlin::cli::add_debug_logits,
+    dunlin::cli::add_debug_template,
     dunlin::cli::add_debug_tokenize,
 };
 
