@@ -77,6 +77,25 @@ TEST_F(MappedFileTest, DroppedPagesComeBack) {
   for (const std::byte byte : file->bytes()) ASSERT_EQ(static_cast<char>(byte), 'y');
 }
 
+// Pages of files that this process has mapped in: the third number of /proc/self/statm.
+long resident_file_pages() {
+  long size = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident >> shared;
+  return shared;
+}
+
+TEST_F(MappedFileTest, DroppingPagesTakesThemOutOfTheProcess) {
+  constexpr std::size_t kSize = std::size_t{16} << 20;
+  auto file = MappedFile::open(write(std::string(kSize, 'p')));
+  ASSERT_TRUE(file);
+  unsigned sum = 0;
+  for (std::size_t i = 0; i < kSize; i += 4096) sum += std::to_integer<unsigned>(file->bytes()[i]);
+  ASSERT_EQ(sum, kSize / 4096 * 'p');
+  const long before = resident_file_pages();
+  file->drop_pages(0, kSize);
+  EXPECT_LE(resident_file_pages(), before - static_cast<long>(kSize / 4096 * 3 / 4));
+}
+
 void read_past_the_end(const std::string& path) {
   install_mapped_file_fault_handler();
   auto file = MappedFile::open(path);
