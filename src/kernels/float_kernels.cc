@@ -6,8 +6,8 @@ namespace dunlin {
 
 const FloatKernels& float_kernels(Isa isa) {
   switch (isa) {
-    case Isa::kReference:
-    case Isa::kReferenceQ8: return reference_float_kernels();
+    case Isa::kReference: return reference_float_kernels();
+    case Isa::kReferenceQ8: return reference_q8_float_kernels();
     case Isa::kPortable: return portable_float_kernels();
 #if defined(__x86_64__)
     case Isa::kAvx2: return avx2_float_kernels();

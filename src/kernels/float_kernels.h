@@ -64,6 +64,7 @@ struct FloatKernels {
 const FloatKernels& float_kernels(Isa isa);
 
 const FloatKernels& reference_float_kernels();
+const FloatKernels& reference_q8_float_kernels();
 const FloatKernels& portable_float_kernels();
 #if defined(__x86_64__)
 const FloatKernels& avx2_float_kernels();

@@ -17,7 +17,8 @@ struct NamedTable {
 inline std::ostream& operator<<(std::ostream& out, const NamedTable& t) { return out << t.name; }
 
 inline std::vector<NamedTable> fast_tables() {
-  std::vector<NamedTable> tables = {{"portable", &portable_float_kernels()}};
+  std::vector<NamedTable> tables = {{"portable", &portable_float_kernels()},
+                                    {"reference_q8", &reference_q8_float_kernels()}};
 #if defined(__x86_64__)
   if (best_isa() >= Isa::kAvx2) {
     tables.push_back({"avx2", &avx2_float_kernels()});

@@ -1,6 +1,7 @@
 // Eight float lanes with the compiler's vector extension: what the float kernels (*.inc) are
-// written in, for machines without a file of their own. fma is a rounded product and a sum here.
-// Included by one .cc file; everything has internal linkage.
+// written in, for machines without a file of their own. fma is a rounded product and a sum here,
+// unless DUNLIN_EXACT_FMA is defined: then it is one rounding, slow, and every result equals
+// AVX2's bit for bit. Everything has internal linkage.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,14 @@ inline Vec add(Vec a, Vec b) { return a + b; }
 inline Vec sub(Vec a, Vec b) { return a - b; }
 inline Vec mul(Vec a, Vec b) { return a * b; }
 inline Vec div(Vec a, Vec b) { return a / b; }
+#ifdef DUNLIN_EXACT_FMA
+inline Vec fma(Vec a, Vec b, Vec c) {
+  for (int i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
+}
+#else
 inline Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
+#endif
 // As x86's: the second operand where either is NaN.
 inline Vec max(Vec a, Vec b) {
   const VecBits mask = (VecBits)(a > b);
