@@ -27,11 +27,14 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  for (const Isa isa : {Isa::kReference}) {
+  for (const Isa isa : supported_isas()) {
     for (const ModelConfig& config :
          {testing::tiny_llama(), testing::tiny_qwen2(), testing::tiny_gemma3()}) {
       const std::string name = config.architecture + "_" + std::string(isa_name(isa));
-      all.push_back({name + "_float", config, {DType::kF32, DType::kBF16, DType::kF16}, isa});
+      // Plain floats on the two ISAs that matter most: their linear layers are simple.
+      if (isa == Isa::kReference || isa == best_isa()) {
+        all.push_back({name + "_float", config, {DType::kF32, DType::kBF16, DType::kF16}, isa});
+      }
       all.push_back(
           {name + "_blocks", config, {DType::kQ8_0, DType::kQ4_1, DType::kQ5_0, DType::kF16}, isa});
     }
@@ -51,13 +54,16 @@ std::vector<Case> cases() {
 class DecoderTest : public ::testing::TestWithParam<Case> {
  protected:
   std::unique_ptr<Model> load(int num_threads = 2) const {
+    return load(GetParam().isa, num_threads);
+  }
+  static std::unique_ptr<Model> load(Isa isa, int num_threads = 2) {
     testing::RandomWeightsOptions options;
     options.seed = 11;
     options.matrix_types = GetParam().types;
     options.interleaved_qk = GetParam().config.architecture == "llama";
     const testing::RandomWeights source(GetParam().config, options);
     LoadOptions load_options;
-    load_options.isa = GetParam().isa;
+    load_options.isa = isa;
     load_options.num_threads = num_threads;
     Result<std::unique_ptr<Model>> model = load_model(source, GetParam().config, load_options);
     EXPECT_TRUE(model) << model.error().message();
@@ -98,13 +104,12 @@ TEST_P(DecoderTest, a_prompt_in_chunks_or_token_by_token_equals_the_whole) {
   const Rows whole = run(*model, ids, kLength);
   ASSERT_EQ(whole.size(), ids.size());
   expect_sane(whole);
-  for (const int chunk : {1, 7, 64}) EXPECT_EQ(run(*model, ids, chunk), whole) << chunk;
+  for (const int chunk : {1, 37}) EXPECT_EQ(run(*model, ids, chunk), whole) << chunk;
 }
 
 TEST_P(DecoderTest, the_number_of_threads_changes_nothing) {
   const std::vector<TokenId> ids = tokens(2);
-  const Rows one = run(*load(1), ids, 50);
-  for (const int threads : {2, 3}) EXPECT_EQ(run(*load(threads), ids, 50), one) << threads;
+  EXPECT_EQ(run(*load(3), ids, 50), run(*load(1), ids, 50));
 }
 
 TEST_P(DecoderTest, a_sequence_in_a_mixed_batch_equals_its_run_alone) {
@@ -189,6 +194,15 @@ TEST_P(DecoderTest, weights_are_read_once_a_step_whatever_the_batch) {
   EXPECT_GT(bytes, 0u);
   EXPECT_EQ(bytes_of(two), bytes);
   EXPECT_EQ(model->counters().num_forwards, 2u);
+}
+
+// The scalar loops of reference-q8 define what the fast path computes. Only bit equality will do:
+// a last bit tips int8 roundings, and those grow from layer to layer (float_reference_q8.cc).
+TEST_P(DecoderTest, avx2_equals_the_scalar_loops_of_reference_q8) {
+  if (GetParam().isa != Isa::kAvx2) return;
+  const std::vector<TokenId> ids = tokens(9);
+  const Rows want = run(*load(Isa::kReferenceQ8), ids, kLength);
+  EXPECT_EQ(run(*load(Isa::kAvx2), ids, kLength), want);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DecoderTest, ::testing::ValuesIn(cases()),

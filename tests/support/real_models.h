@@ -1,5 +1,5 @@
-// Where the three real models lie that tests use when they are there: $DUNLIN_CACHE/models, else
-// $XDG_CACHE_HOME/dunlin/models, else ~/.cache/dunlin/models.
+// Where the three real models lie that tests use when they are there: $DUNLIN_MODELS_DIR, else
+// $DUNLIN_CACHE/models, else $XDG_CACHE_HOME/dunlin/models, else ~/.cache/dunlin/models.
 #pragma once
 
 #include <cstdlib>
@@ -14,6 +14,7 @@ inline constexpr const char* kGemma3File = "gemma-3-270m.Q4_K_M.gguf";
 
 inline std::filesystem::path real_models_folder() {
   namespace fs = std::filesystem;
+  if (const char* folder = std::getenv("DUNLIN_MODELS_DIR")) return folder;
   if (const char* cache = std::getenv("DUNLIN_CACHE")) return fs::path(cache) / "models";
   if (const char* cache = std::getenv("XDG_CACHE_HOME")) return fs::path(cache) / "dunlin/models";
   const char* home = std::getenv("HOME");
