@@ -100,9 +100,7 @@ struct Codes<BitsIq4> {
   const std::byte* block;
   template <int g, int half>
   DUNLIN_INLINE __m256i group() const {
-    const __m256i values =
-        _mm256_setr_epi8(-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113,
-                         -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113);
+    const __m256i values = _mm256_broadcastsi128_si256(load128(kIq4Values));
     return _mm256_shuffle_epi8(values, Codes<Bits4>{block}.template group<g, half>());
   }
 };

@@ -8,7 +8,6 @@
 namespace dunlin {
 namespace {
 
-constexpr int kTileTokens = 4;
 // With at most this many tokens unpacking in registers is cheaper.
 constexpr std::int64_t kDirectTokens = 4;
 // Tokens that run over one unpacked strip: their accumulators take 8 KiB.
@@ -122,6 +121,30 @@ __attribute__((noinline)) void strip_tile(const PanelJob& job, const Strip<Forma
                        token_tile<T>(job, token, first_block), acc);
 }
 
+// Tiles of four tokens; what is left over goes as 3, 3 + 3, 3 + 2 or 2 rather than leave one token
+// alone with all the loads of the strip.
+template <typename Format>
+void run_tiles(const PanelJob& job, const Strip<Format>& strip, const StripScales& scales,
+               std::int64_t first_block, int count, std::int64_t first_token,
+               std::int64_t num_tokens, float (*acc)[16]) {
+  for (std::int64_t t = 0; t < num_tokens;) {
+    const std::int64_t left = num_tokens - t, token = first_token + t;
+    if (left >= 7 || left == 4) {
+      strip_tile<Format, 4>(job, strip, scales, first_block, count, token, acc + t);
+      t += 4;
+    } else if (left >= 5 || left == 3) {
+      strip_tile<Format, 3>(job, strip, scales, first_block, count, token, acc + t);
+      t += 3;
+    } else if (left == 2) {
+      strip_tile<Format, 2>(job, strip, scales, first_block, count, token, acc + t);
+      t += 2;
+    } else {
+      strip_tile<Format, 1>(job, strip, scales, first_block, count, token, acc + t);
+      t += 1;
+    }
+  }
+}
+
 template <typename Format>
 void strip_panel(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
                  std::int64_t num_tokens) {
@@ -141,17 +164,7 @@ void strip_panel(const PanelJob& job, std::int64_t panel, std::int64_t first_tok
         left < Strip<Format>::kBlocks ? static_cast<int>(left) : Strip<Format>::kBlocks;
     unpack_scales<typename Format::Scales>(records, first, count, scales);
     strip.unpack(bits + first * Format::Bits::kBlockBytes, count);
-    std::int64_t t = 0;
-    for (; t + kTileTokens <= num_tokens; t += kTileTokens) {
-      strip_tile<Format, kTileTokens>(job, strip, scales, first, count, first_token + t, acc + t);
-    }
-    const std::int64_t token = first_token + t;
-    if (num_tokens - t == 3)
-      strip_tile<Format, 3>(job, strip, scales, first, count, token, acc + t);
-    if (num_tokens - t == 2)
-      strip_tile<Format, 2>(job, strip, scales, first, count, token, acc + t);
-    if (num_tokens - t == 1)
-      strip_tile<Format, 1>(job, strip, scales, first, count, token, acc + t);
+    run_tiles<Format>(job, strip, scales, first, count, first_token, num_tokens, acc);
   }
   store_rows(job, panel, first_token, num_tokens, acc);
 }

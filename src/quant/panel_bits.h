@@ -9,12 +9,15 @@
 //   bits     1 x 64 bytes: bit g belongs to group g
 // Groups 0-3 and 4-7 are columns 0-15 and 16-31: the halves that formats with a scale per 16 need.
 //
-// The functions here are the plain form, for packing and for the reference kernels.
+// Writing is by row: a row's four columns of a group are one 32-bit word, and most stored formats
+// hold such words already. Reading, the plain form for the reference kernels, is by block.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include "quant/iq4_values.h"
 
 namespace dunlin {
 
@@ -29,13 +32,58 @@ struct CodeTile {
 
 namespace planes {
 
-inline void store_nibbles(const CodeTile& tile, std::byte* out) {
+inline std::uint32_t word(const std::byte* bytes, int idx) {
+  std::uint32_t value;
+  std::memcpy(&value, bytes + 4 * idx, 4);
+  return value;
+}
+// Lanes of `row` in the idx-th 64 bytes of a plane.
+inline void put_word(std::byte* plane, int idx, int row, std::uint32_t value) {
+  std::memcpy(plane + idx * kGroupLanes + 4 * row, &value, 4);
+}
+
+// Nibbles as they are stored: byte i holds columns i and i + 16.
+inline void put_nibbles(const std::byte* stored, int row, std::byte* plane) {
+  for (int j = 0; j < 4; ++j) put_word(plane, j, row, word(stored, j));
+}
+// Nibbles `shift / 4` of 32 bytes, one a column.
+inline void put_nibbles(const std::byte* bytes, int shift, int row, std::byte* plane) {
   for (int j = 0; j < 4; ++j) {
-    for (int i = 0; i < kGroupLanes; ++i) {
-      const int low = tile.codes[j][i] & 15, high = tile.codes[j + 4][i] & 15;
-      out[j * kGroupLanes + i] = static_cast<std::byte>(low | high << 4);
-    }
+    const std::uint32_t low = word(bytes, j) >> shift & 0x0f0f0f0fu;
+    const std::uint32_t high = word(bytes, j + 4) >> shift & 0x0f0f0f0fu;
+    put_word(plane, j, row, low | high << 4);
   }
+}
+// Two bits from `shift` of 32 bytes, one a column.
+inline void put_pairs(const std::byte* bytes, int shift, int row, std::byte* plane) {
+  for (int p = 0; p < 2; ++p) {
+    std::uint32_t lanes = 0;
+    for (int j = 0; j < 4; ++j) {
+      lanes |= (word(bytes, 4 * p + j) >> shift & 0x03030303u) << (2 * j);
+    }
+    put_word(plane, p, row, lanes);
+  }
+}
+// Bit `shift` of 32 bytes, one a column.
+inline void put_bits(const std::byte* bytes, int shift, int row, std::byte* plane) {
+  std::uint32_t lanes = 0;
+  for (int g = 0; g < kBlockGroups; ++g) lanes |= (word(bytes, g) >> shift & 0x01010101u) << g;
+  put_word(plane, 0, row, lanes);
+}
+// Bit k of `mask` belongs to column k = 4g + i and goes to bit g of lane i.
+inline void put_mask(std::uint32_t mask, int row, std::byte* plane) {
+  std::uint32_t lanes = 0;
+  for (int i = 0; i < 4; ++i) {
+    std::uint32_t bits = mask >> i & 0x11111111u;  // gathers every fourth bit
+    bits = (bits | bits >> 3) & 0x03030303u;
+    bits = (bits | bits >> 6) & 0x000f000fu;
+    bits = (bits | bits >> 12) & 0xffu;
+    lanes |= bits << (8 * i);
+  }
+  put_word(plane, 0, row, lanes);
+}
+inline void put_bytes(const std::byte* bytes, int row, std::byte* plane) {
+  for (int g = 0; g < kBlockGroups; ++g) put_word(plane, g, row, word(bytes, g));
 }
 
 inline void load_nibbles(const std::byte* in, CodeTile& tile) {
@@ -48,18 +96,7 @@ inline void load_nibbles(const std::byte* in, CodeTile& tile) {
   }
 }
 
-// Bits `shift` and `shift + 1` of each code.
-template <int shift>
-void store_pairs(const CodeTile& tile, std::byte* out) {
-  for (int p = 0; p < 2; ++p) {
-    for (int i = 0; i < kGroupLanes; ++i) {
-      unsigned byte = 0;
-      for (int j = 0; j < 4; ++j) byte |= (tile.codes[4 * p + j][i] >> shift & 3u) << (2 * j);
-      out[p * kGroupLanes + i] = static_cast<std::byte>(byte);
-    }
-  }
-}
-
+// Sets bits `shift` and `shift + 1` of each code.
 template <int shift>
 void add_pairs(const std::byte* in, CodeTile& tile) {
   for (int p = 0; p < 2; ++p) {
@@ -72,16 +109,7 @@ void add_pairs(const std::byte* in, CodeTile& tile) {
   }
 }
 
-// Bit `shift` of each code.
-template <int shift>
-void store_bits(const CodeTile& tile, std::byte* out) {
-  for (int i = 0; i < kGroupLanes; ++i) {
-    unsigned byte = 0;
-    for (int g = 0; g < kBlockGroups; ++g) byte |= (tile.codes[g][i] >> shift & 1u) << g;
-    out[i] = static_cast<std::byte>(byte);
-  }
-}
-
+// Sets bit `shift` of each code.
 template <int shift>
 void add_bits(const std::byte* in, CodeTile& tile) {
   for (int g = 0; g < kBlockGroups; ++g) {
@@ -96,7 +124,6 @@ void add_bits(const std::byte* in, CodeTile& tile) {
 
 struct Bits2 {
   static constexpr int kBlockBytes = 128;
-  static void store(const CodeTile& tile, std::byte* out) { planes::store_pairs<0>(tile, out); }
   static void load(const std::byte* in, CodeTile& tile) {
     std::memset(tile.codes, 0, sizeof(tile.codes));
     planes::add_pairs<0>(in, tile);
@@ -105,29 +132,19 @@ struct Bits2 {
 
 struct Bits3 {
   static constexpr int kBlockBytes = 192;
-  static void store(const CodeTile& tile, std::byte* out) {
-    planes::store_pairs<0>(tile, out);
-    planes::store_bits<2>(tile, out + 128);
-  }
   static void load(const std::byte* in, CodeTile& tile) {
-    std::memset(tile.codes, 0, sizeof(tile.codes));
-    planes::add_pairs<0>(in, tile);
+    Bits2::load(in, tile);
     planes::add_bits<2>(in + 128, tile);
   }
 };
 
 struct Bits4 {
   static constexpr int kBlockBytes = 256;
-  static void store(const CodeTile& tile, std::byte* out) { planes::store_nibbles(tile, out); }
   static void load(const std::byte* in, CodeTile& tile) { planes::load_nibbles(in, tile); }
 };
 
 struct Bits5 {
   static constexpr int kBlockBytes = 320;
-  static void store(const CodeTile& tile, std::byte* out) {
-    planes::store_nibbles(tile, out);
-    planes::store_bits<4>(tile, out + 256);
-  }
   static void load(const std::byte* in, CodeTile& tile) {
     planes::load_nibbles(in, tile);
     planes::add_bits<4>(in + 256, tile);
@@ -136,10 +153,6 @@ struct Bits5 {
 
 struct Bits6 {
   static constexpr int kBlockBytes = 384;
-  static void store(const CodeTile& tile, std::byte* out) {
-    planes::store_nibbles(tile, out);
-    planes::store_pairs<4>(tile, out + 256);
-  }
   static void load(const std::byte* in, CodeTile& tile) {
     planes::load_nibbles(in, tile);
     planes::add_pairs<4>(in + 256, tile);
@@ -149,9 +162,6 @@ struct Bits6 {
 // Signed bytes as they are.
 struct Bits8 {
   static constexpr int kBlockBytes = 512;
-  static void store(const CodeTile& tile, std::byte* out) {
-    std::memcpy(out, tile.codes, sizeof(tile.codes));
-  }
   static void load(const std::byte* in, CodeTile& tile) {
     std::memcpy(tile.codes, in, sizeof(tile.codes));
   }
@@ -160,13 +170,10 @@ struct Bits8 {
 // Four-bit indices into the table of IQ4_NL and IQ4_XS (signed bytes).
 struct BitsIq4 {
   static constexpr int kBlockBytes = 256;
-  static constexpr std::int8_t kValues[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                              1,    13,   25,  38,  53,  69,  89,  113};
-  static void store(const CodeTile& tile, std::byte* out) { planes::store_nibbles(tile, out); }
   static void load(const std::byte* in, CodeTile& tile) {
     planes::load_nibbles(in, tile);
     for (auto& group : tile.codes) {
-      for (std::uint8_t& code : group) code = static_cast<std::uint8_t>(kValues[code]);
+      for (std::uint8_t& code : group) code = static_cast<std::uint8_t>(kIq4Values[code]);
     }
   }
 };

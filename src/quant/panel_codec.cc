@@ -21,27 +21,22 @@ struct BlockCodec {
     return Shape::panel_bytes(cols / kBlockCols);
   }
 
+  // Row by row: each is read once, front to back, while the panel stays in a cache.
   static void pack(const std::byte* const* rows, std::int64_t cols, std::byte* panel) {
     const std::int64_t num_blocks = cols / kBlockCols;
-    const std::int64_t stored_bytes = dtype_info(Format::kDType).block_bytes;
-    std::byte* record = panel;
-    std::byte* bits = panel + Shape::scales_bytes(num_blocks);
-    for (std::int64_t block = 0; block < num_blocks; ++block, bits += Bits::kBlockBytes) {
-      const std::int64_t at = block / kSubBlocks * stored_bytes;
-      const int sub = static_cast<int>(block % kSubBlocks);
-      CodeTile tile;
-      for (int r = 0; r < kPanelRows; ++r) {
-        alignas(16) std::uint8_t codes[kBlockCols] = {};
-        if (rows[r] != nullptr) {
-          Format::codes(rows[r] + at, sub, codes);
-          if (sub == 0) Scales::put(rows[r] + at, r, record);
+    for (int r = 0; r < kPanelRows; ++r) {
+      const std::byte* stored = rows[r];
+      if (stored == nullptr) continue;
+      std::byte* record = panel;
+      std::byte* block = panel + Shape::scales_bytes(num_blocks);
+      for (std::int64_t b = 0; b < num_blocks; b += kSubBlocks) {
+        Scales::put(stored, r, record);
+        for (int sub = 0; sub < kSubBlocks; ++sub, block += Bits::kBlockBytes) {
+          Format::put(stored, sub, r, block);
         }
-        for (int g = 0; g < kBlockGroups; ++g) {
-          std::memcpy(&tile.codes[g][4 * r], codes + 4 * g, 4);
-        }
+        stored += dtype_info(Format::kDType).block_bytes;
+        record += Scales::kRecordBytes;
       }
-      Bits::store(tile, bits);
-      if (sub == kSubBlocks - 1) record += Scales::kRecordBytes;
     }
   }
 

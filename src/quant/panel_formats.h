@@ -15,48 +15,9 @@
 
 namespace dunlin {
 
-// codes(stored, sub, out): the codes of columns 32 sub .. 32 sub + 31 of one stored block.
-// kZeroPoint: what is subtracted from a code; kSigned: codes are signed bytes.
+// put(stored, sub, row, block): the codes of columns 32 sub .. 32 sub + 31 of a stored block, into
+// a plane block. kZeroPoint: what is subtracted from a code; kSigned: codes are signed bytes.
 namespace formats {
-
-inline void nibble_halves(const std::byte* qs, std::uint8_t* out) {
-  for (int i = 0; i < 16; ++i) {
-    const auto byte = static_cast<std::uint8_t>(qs[i]);
-    out[i] = byte & 15;
-    out[i + 16] = byte >> 4;
-  }
-}
-
-inline void fifth_bits(const std::byte* qh, std::uint8_t* out) {
-  std::uint32_t bits;
-  std::memcpy(&bits, qh, 4);
-  for (int i = 0; i < 32; ++i) out[i] |= static_cast<std::uint8_t>((bits >> i & 1u) << 4);
-}
-
-// Sub-block 2c + h of a K format: nibble h of 32 bytes.
-inline void nibble_chunk(const std::byte* qs, int sub, std::uint8_t* out) {
-  const std::byte* chunk = qs + 32 * (sub / 2);
-  const int shift = 4 * (sub % 2);
-  for (int i = 0; i < 32; ++i) {
-    out[i] = static_cast<std::uint8_t>(static_cast<unsigned>(chunk[i]) >> shift & 15u);
-  }
-}
-
-// Sub-block 4n + j of a K format: two bits j of 32 bytes.
-inline void pair_chunk(const std::byte* qs, int sub, std::uint8_t* out) {
-  const std::byte* chunk = qs + 32 * (sub / 4);
-  const int shift = 2 * (sub % 4);
-  for (int i = 0; i < 32; ++i) {
-    out[i] = static_cast<std::uint8_t>(static_cast<unsigned>(chunk[i]) >> shift & 3u);
-  }
-}
-
-inline void add_bit(const std::byte* bytes, int bit, int to, std::uint8_t* out) {
-  for (int i = 0; i < 32; ++i) {
-    const unsigned value = static_cast<unsigned>(bytes[i]) >> bit & 1u;
-    out[i] |= static_cast<std::uint8_t>(value << to);
-  }
-}
 
 struct Q4_0 {
   static constexpr DType kDType = DType::kQ4_0;
@@ -64,8 +25,8 @@ struct Q4_0 {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 8;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int, std::uint8_t* out) {
-    nibble_halves(stored + 2, out);
+  static void put(const std::byte* stored, int, int row, std::byte* block) {
+    planes::put_nibbles(stored + 2, row, block);
   }
 };
 
@@ -75,8 +36,8 @@ struct Q4_1 {
   using Scales = ScalesMinF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int, std::uint8_t* out) {
-    nibble_halves(stored + 4, out);
+  static void put(const std::byte* stored, int, int row, std::byte* block) {
+    planes::put_nibbles(stored + 4, row, block);
   }
 };
 
@@ -86,9 +47,9 @@ struct Q5_0 {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 16;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int, std::uint8_t* out) {
-    nibble_halves(stored + 6, out);
-    fifth_bits(stored + 2, out);
+  static void put(const std::byte* stored, int, int row, std::byte* block) {
+    planes::put_nibbles(stored + 6, row, block);
+    planes::put_mask(planes::word(stored + 2, 0), row, block + 256);
   }
 };
 
@@ -98,9 +59,9 @@ struct Q5_1 {
   using Scales = ScalesMinF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int, std::uint8_t* out) {
-    nibble_halves(stored + 8, out);
-    fifth_bits(stored + 4, out);
+  static void put(const std::byte* stored, int, int row, std::byte* block) {
+    planes::put_nibbles(stored + 8, row, block);
+    planes::put_mask(planes::word(stored + 4, 0), row, block + 256);
   }
 };
 
@@ -110,8 +71,8 @@ struct Q8_0 {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = true;
-  static void codes(const std::byte* stored, int, std::uint8_t* out) {
-    std::memcpy(out, stored + 2, 32);
+  static void put(const std::byte* stored, int, int row, std::byte* block) {
+    planes::put_bytes(stored + 2, row, block);
   }
 };
 
@@ -121,8 +82,8 @@ struct Q2_K {
   using Scales = ScalesHalvesMin;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int sub, std::uint8_t* out) {
-    pair_chunk(stored + 16, sub, out);
+  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+    planes::put_pairs(stored + 16 + 32 * (sub / 4), 2 * (sub % 4), row, block);
   }
 };
 
@@ -132,9 +93,9 @@ struct Q3_K {
   using Scales = ScalesHalvesSixBit;
   static constexpr int kZeroPoint = 4;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int sub, std::uint8_t* out) {
-    pair_chunk(stored + 32, sub, out);
-    add_bit(stored, sub, 2, out);
+  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+    planes::put_pairs(stored + 32 + 32 * (sub / 4), 2 * (sub % 4), row, block);
+    planes::put_bits(stored, sub, row, block + 128);
   }
 };
 
@@ -144,8 +105,8 @@ struct Q4_K {
   using Scales = ScalesMinSixBit;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int sub, std::uint8_t* out) {
-    nibble_chunk(stored + 16, sub, out);
+  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+    planes::put_nibbles(stored + 16 + 32 * (sub / 2), 4 * (sub % 2), row, block);
   }
 };
 
@@ -155,9 +116,9 @@ struct Q5_K {
   using Scales = ScalesMinSixBit;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int sub, std::uint8_t* out) {
-    nibble_chunk(stored + 48, sub, out);
-    add_bit(stored + 16, sub, 4, out);
+  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+    planes::put_nibbles(stored + 48 + 32 * (sub / 2), 4 * (sub % 2), row, block);
+    planes::put_bits(stored + 16, sub, row, block + 256);
   }
 };
 
@@ -167,17 +128,10 @@ struct Q6_K {
   using Scales = ScalesHalvesI8;
   static constexpr int kZeroPoint = 32;
   static constexpr bool kSigned = false;
-  static void codes(const std::byte* stored, int sub, std::uint8_t* out) {
-    // Sub-block 4n + j: nibble j / 2 of the bytes at 64n + 32 (j % 2), two bits j of the high ones.
+  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
     const int n = sub / 4, j = sub % 4;
-    std::uint8_t high[32];
-    pair_chunk(stored + 128, sub, high);
-    const std::byte* low = stored + 64 * n + 32 * (j % 2);
-    const int shift = 4 * (j / 2);
-    for (int i = 0; i < 32; ++i) {
-      const unsigned nibble = static_cast<unsigned>(low[i]) >> shift & 15u;
-      out[i] = static_cast<std::uint8_t>(nibble | high[i] << 4);
-    }
+    planes::put_nibbles(stored + 64 * n + 32 * (j % 2), 4 * (j / 2), row, block);
+    planes::put_pairs(stored + 128 + 32 * n, 2 * j, row, block + 256);
   }
 };
 
@@ -187,8 +141,8 @@ struct IQ4_NL {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = true;
-  static void codes(const std::byte* stored, int, std::uint8_t* out) {
-    nibble_halves(stored + 2, out);
+  static void put(const std::byte* stored, int, int row, std::byte* block) {
+    planes::put_nibbles(stored + 2, row, block);
   }
 };
 
@@ -198,8 +152,8 @@ struct IQ4_XS {
   using Scales = ScalesSixBit;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = true;
-  static void codes(const std::byte* stored, int sub, std::uint8_t* out) {
-    nibble_halves(stored + 8 + 16 * sub, out);
+  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+    planes::put_nibbles(stored + 8 + 16 * sub, row, block);
   }
 };
 
