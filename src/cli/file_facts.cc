@@ -71,6 +71,10 @@ Result<FileFacts> check_file(const std::string& path) {
   facts.name = name;
   facts.tokenizer = tokenizer;
   facts.chat_template = file->has("tokenizer.chat_template");
+  if (tokenizer != "none") {
+    const auto made = make_tokenizer(*file);
+    if (!made) return tl::unexpected(made.error());
+  }
   facts.vocabulary_only = file->tensors().empty();
   if (facts.tokenizer != "none") DUNLIN_TRY(make_tokenizer(*file));
   if (facts.vocabulary_only) return facts;
