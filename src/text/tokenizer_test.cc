@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
-#include <limits>
+#include <algorithm>
+#include <thread>
 
 #include "base/rng.h"
 #include "base/utf8.h"
@@ -120,6 +120,19 @@ TEST(BpeTest, asking_again_gives_the_same_ids) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(tokenizer->encode("hell hello he"), ElementsAre(kHell, ' ', kHell, 'o', kSpaceHe));
   }
+}
+
+TEST(BpeTest, threads_share_a_tokenizer) {
+  const auto tokenizer = byte_level().make();
+  const std::string text = "hell hello he help \u00E9 <tool> shell";
+  const std::vector<TokenId> expected = byte_level().make()->encode(text, true);
+  std::vector<std::vector<TokenId>> found(8);
+  std::vector<std::thread> threads;
+  for (auto& ids : found) {
+    threads.emplace_back([&] { ids = tokenizer->encode(text, true); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& ids : found) EXPECT_EQ(ids, expected);
 }
 
 TEST(BpeTest, long_pieces_merge_as_short_ones_do) {
