@@ -1,0 +1,81 @@
+// forward() allocates nothing once reserve() was called: counts operator new on every thread
+// while it runs.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include <gtest/gtest.h>
+
+#include "model/loader.h"
+#include "model/sequence_set.h"
+#include "support/random_weights.h"
+
+namespace {
+std::atomic<bool> is_counting{false};
+std::atomic<int> num_allocations{0};
+
+void* counted(std::size_t size) {
+  if (is_counting) ++num_allocations;
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+}  // namespace
+
+void* operator new(std::size_t size) { return counted(size); }
+void* operator new[](std::size_t size) { return counted(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace dunlin {
+namespace {
+
+class CountingModel final : public Model {
+ public:
+  explicit CountingModel(Model& model) : model_(model) {}
+  const ModelLimits& limits() const override { return model_.limits(); }
+  const KvLayout& kv_layout() const override { return model_.kv_layout(); }
+  void reserve(int max_tokens, int max_seqs, int max_outputs) override {
+    model_.reserve(max_tokens, max_seqs, max_outputs);
+  }
+  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) override {
+    is_counting = true;
+    model_.forward(batch, kv, logits);
+    is_counting = false;
+  }
+
+ private:
+  Model& model_;
+};
+
+TEST(DecoderAllocation, prefill_mixed_and_decode_steps_allocate_nothing) {
+  for (const ModelConfig& config : {testing::tiny_qwen2(), testing::tiny_gemma3()}) {
+    testing::RandomWeightsOptions weights;
+    weights.matrix_types = {DType::kQ8_0, DType::kF32};
+    const testing::RandomWeights source(config, weights);
+    LoadOptions options;
+    options.num_threads = 2;
+    const auto model = load_model(source, config, options);
+    ASSERT_TRUE(model);
+    CountingModel counting(**model);
+    SequenceSet set(counting, 2, 400, 320, 2);
+    const std::vector<TokenId> ids(320, 17);
+    const std::int32_t first = 0;
+    const SequenceSet::Part prefill[] = {{0, std::span(ids).first(310), {&first, 1}},
+                                         {1, std::span(ids).first(10), {&first, 1}}};
+    const SequenceSet::Part mixed[] = {{0, std::span(ids).first(1), {&first, 1}},
+                                       {1, std::span(ids).first(60), {}}};
+    const SequenceSet::Part decode[] = {{0, std::span(ids).first(1), {&first, 1}},
+                                        {1, std::span(ids).first(1), {&first, 1}}};
+    num_allocations = 0;
+    set.step(prefill);
+    set.step(mixed);
+    for (int i = 0; i < 20; ++i) set.step(decode);
+    EXPECT_EQ(num_allocations, 0) << config.architecture;
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
