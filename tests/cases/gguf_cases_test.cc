@@ -39,7 +39,9 @@ TEST_P(GgufCases, EndsAsTheManifestSays) {
   if (GetParam().expect == "load") {
     EXPECT_TRUE(facts) << GetParam().why << ": " << facts.error().message();
   }
-  if (GetParam().expect == "reject") EXPECT_FALSE(facts) << GetParam().why;
+  if (GetParam().expect == "reject") {
+    EXPECT_FALSE(facts) << GetParam().why;
+  }
   if (!facts) {
     const std::string& message = facts.error().message();
     RecordProperty("message", message);
