@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include <fmt/format.h>
+
 #include "text/jinja/builtins.h"
 #include "text/jinja/compare.h"
 #include "text/jinja/nesting.h"
@@ -32,8 +34,7 @@ std::string object_words(const Value& object) {
 }
 
 Value no_attribute(const Value& object, std::string_view name) {
-  return Value::undefined("'" + object_words(object) + "' has no attribute '" + std::string(name) +
-                          "'");
+  return Value::undefined(fmt::format("'{}' has no attribute '{}'", object_words(object), name));
 }
 
 struct SliceRange {
@@ -111,7 +112,7 @@ Value slice_text(Runtime& runtime, const Value& value, const SliceRange& range) 
 Int to_index(const Value& value) {
   if (value.is_undefined()) fault(value.as_undefined().message);
   if (!value.is_integral()) {
-    fault("'" + std::string(type_name(value)) + "' object cannot be interpreted as an integer");
+    fault(fmt::format("'{}' object cannot be interpreted as an integer", type_name(value)));
   }
   return value.as_int();
 }
@@ -188,7 +189,8 @@ Value Runtime::item(const Value& object, const Value& key) {
   }
   found = real_attribute(object, key.text());
   if (!found.missing()) return found;
-  return Value::undefined("'" + object_words(object) + "' has no attribute " + repr_text(key));
+  return Value::undefined(
+      fmt::format("'{}' has no attribute {}", object_words(object), repr_text(key)));
 }
 
 Value Runtime::slice(const Value& object, const Value& start, const Value& stop,
@@ -212,7 +214,7 @@ Value Runtime::slice(const Value& object, const Value& start, const Value& stop,
     return make<Range>(first, first + by * static_cast<Int>(part.count), by);
   }
   if (object.as<Dict>() != nullptr) fault("unhashable type: 'slice'");
-  fault("'" + std::string(type_name(object)) + "' object is not subscriptable");
+  fault(fmt::format("'{}' object is not subscriptable", type_name(object)));
 }
 
 Value Runtime::path(const Value& object, const Value& path, const Value& fallback) {
@@ -244,7 +246,7 @@ Value Runtime::call(const Value& callee, Args& args) {
   budget_.step();
   if (callee.is_undefined()) fault(callee.as_undefined().message);
   if (callee.is_object()) return callee.object().call(*this, args);
-  fault("'" + std::string(type_name(callee)) + "' object is not callable");
+  fault(fmt::format("'{}' object is not callable", type_name(callee)));
 }
 
 }  // namespace dunlin::jinja

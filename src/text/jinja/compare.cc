@@ -1,5 +1,7 @@
 #include "text/jinja/compare.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
 #include <string>
@@ -134,8 +136,8 @@ std::partial_ordering order(Budget& budget, const Value& a, const Value& b, std:
     }
     return x->size() <=> y->size();
   }
-  fault("'" + std::string(op) + "' not supported between instances of '" +
-        std::string(type_name(a)) + "' and '" + std::string(type_name(b)) + "'");
+  fault(fmt::format("'{}' not supported between instances of '{}' and '{}'", op, type_name(a),
+                    type_name(b)));
 }
 
 std::string_view type_name(const Value& value) {

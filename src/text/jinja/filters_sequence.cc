@@ -1,6 +1,8 @@
 // Filters over sequences and dicts as wholes.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "text/jinja/arithmetic.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/compare.h"
@@ -23,7 +25,7 @@ Value first(Runtime& runtime, Args& args) {
 Value last(Runtime& runtime, Args& args) {
   const Value& value = args.pos[0];
   const auto length = runtime.length(value);
-  if (!length) fault("'" + std::string(type_name(value)) + "' object is not reversible");
+  if (!length) fault(fmt::format("'{}' object is not reversible", type_name(value)));
   if (*length == 0) return Value::undefined("No last item, sequence was empty.");
   const auto at_end = [&](const Value& v) { return runtime.item(v, Value::integer(-1)); };
   if (value.as<Dict>() != nullptr) return value.as<Dict>()->entries().back().first;
@@ -110,7 +112,7 @@ Value dict_sort(Runtime& runtime, Args& args) {
   const auto* dict = args.pos[0].as<Dict>();
   if (args.pos[0].is_undefined()) fault(args.pos[0].as_undefined().message);
   if (dict == nullptr) {
-    fault("'" + std::string(type_name(args.pos[0])) + " object' has no attribute 'items'");
+    fault(fmt::format("'{} object' has no attribute 'items'", type_name(args.pos[0])));
   }
   const std::string by = args.has(2) && args.pos[2].is_string() ? args.pos[2].text() : "key";
   if (by != "key" && by != "value") fault("You can only sort by either \"key\" or \"value\"");

@@ -84,7 +84,7 @@ class Formatter {
     std::size_t value = 0;
     while (peek() >= '0' && peek() <= '9') {
       value = value * 10 + static_cast<std::size_t>(peek() - '0');
-      if (value > kLargestNumber) fault("width too big");
+      if (value > kLargestNumber) limit_fault("a width or precision of a format is too large");
       ++at_;
     }
     return value;
@@ -123,7 +123,8 @@ class Formatter {
       left_if_negative->left = true;
       n = -n;
     }
-    if (n > static_cast<Int>(kLargestNumber)) fault("width too big");
+    if (n > static_cast<Int>(kLargestNumber))
+      limit_fault("a width or precision of a format is too large");
     return static_cast<std::size_t>(n < 0 ? 0 : n);
   }
 

@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "text/jinja/arithmetic.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/compare.h"
@@ -33,7 +35,7 @@ std::optional<std::size_t> take_number(std::string_view& text) {
   std::size_t number = 0;
   while (!text.empty() && text[0] >= '0' && text[0] <= '9') {
     number = number * 10 + static_cast<std::size_t>(text[0] - '0');
-    if (number > kLargestNumber) fault("Too many decimal digits in format string");
+    if (number > kLargestNumber) limit_fault("a width or precision of a format is too large");
     text.remove_prefix(1);
   }
   return number;
@@ -68,7 +70,7 @@ Spec parse_spec(std::string_view text, const Value& value) {
   }
   spec.alternate = take(text, '#');
   if (take(text, '0') && spec.align == 0) {
-    spec.fill = "0";
+    spec.fill.assign(1, '0');
     if (value.is_number()) spec.align = '=';
   }
   spec.width = take_number(text).value_or(0);
@@ -85,15 +87,14 @@ Spec parse_spec(std::string_view text, const Value& value) {
     text.remove_prefix(1);
   }
   if (!text.empty()) {
-    fault("Invalid format specifier '" + std::string(whole) + "' for object of type '" +
-          std::string(type_name(value)) + "'");
+    fault(fmt::format("Invalid format specifier '{}' for object of type '{}'", whole,
+                      type_name(value)));
   }
   return spec;
 }
 
 [[noreturn]] void unknown_code(char code, const Value& value) {
-  fault(std::string("Unknown format code '") + code + "' for object of type '" +
-        std::string(type_name(value)) + "'");
+  fault(fmt::format("Unknown format code '{}' for object of type '{}'", code, type_name(value)));
 }
 
 std::string grouped(std::string digits, char separator, std::size_t every) {

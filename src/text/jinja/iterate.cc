@@ -1,6 +1,8 @@
 // len(), iter(), list() and `in`.
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "text/jinja/compare.h"
 #include "text/jinja/runtime.h"
 #include "text/jinja/unicode.h"
@@ -99,7 +101,7 @@ std::shared_ptr<Iterator> Runtime::iterate(const Value& value) {
   if (value.as<Iterator>() != nullptr) {
     return std::static_pointer_cast<Iterator>(value.object_ptr());
   }
-  if (!iterable(value)) fault("'" + std::string(type_name(value)) + "' object is not iterable");
+  if (!iterable(value)) fault(fmt::format("'{}' object is not iterable", type_name(value)));
   return std::make_shared<SequenceIterator>(heap_, value);
 }
 

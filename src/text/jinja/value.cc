@@ -1,5 +1,7 @@
 #include "text/jinja/value.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "text/jinja/compare.h"
@@ -70,7 +72,7 @@ void Object::bury_all() {
 }
 
 Value Object::call(Runtime&, Args&) {
-  fault("'" + std::string(type_name()) + "' object is not callable");
+  fault(fmt::format("'{}' object is not callable", type_name()));
 }
 
 void Object::print(Runtime&, StrBuilder& out) const {
