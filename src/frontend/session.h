@@ -14,6 +14,7 @@
 #include "dunlin/status.h"
 #include "engine/engine.h"
 #include "frontend/types.h"
+#include "text/chat_template.h"
 #include "text/tokenizer.h"
 
 namespace dunlin {
@@ -27,7 +28,8 @@ struct SessionConfig {
   EngineConfig engine;
 };
 
-// A running generation of one or more choices. Destroying it cancels.
+// A running generation of one or more choices. Destroying it cancels. One reader at a time;
+// cancel() may be called from any thread. poll/wait and on_ready are two ways of reading: use one.
 class Generation {
  public:
   virtual ~Generation() = default;
@@ -35,7 +37,7 @@ class Generation {
   virtual std::optional<TextDelta> wait(std::chrono::milliseconds timeout) = 0;
   virtual void on_ready(std::function<void()> notify) = 0;  // from the engine thread; be quick
   virtual bool finished() const = 0;                        // every choice has told its finish
-  virtual void cancel() = 0;
+  virtual void cancel() = 0;  // what is left finishes with FinishReason::kCancelled
   virtual int num_prompt_tokens() const = 0;
 };
 
@@ -50,14 +52,19 @@ class Session {
       const std::function<void(std::string_view phase, double fraction)>& progress);
 
   // Messages as the template wants them: [{"role":..., "content":...}, ...]; `extra` holds further
-  // template variables (tools, chat_template_kwargs). kInvalidArgument: no template, the template
-  // refuses, or the prompt doesn't fit the context (with the numbers).
+  // template variables (tools, chat_template_kwargs). What messages say never becomes a control
+  // token. Ids of any length: whether they fit the context is for the caller or generate() to see.
+  // kInvalidArgument: no template, or the template refuses, in its own words. Thread-safe.
   virtual Result<std::vector<TokenId>> chat_prompt(const nlohmann::ordered_json& messages,
                                                    const nlohmann::ordered_json& extra,
                                                    bool add_generation_prompt) const = 0;
-  // A raw prompt; special text in it is plain text. The model's prefix (BOS) is added.
+  // A raw prompt; special text in it is plain text. The model's prefix (BOS) is added. Thread-safe.
   virtual Result<std::vector<TokenId>> completion_prompt(std::string_view text) const = 0;
 
+  // Starts it. kInvalidArgument: an empty prompt, ids outside the vocabulary, wrong sampling fields,
+  // or prompt + max_tokens that the context can't hold (with the numbers). kResourceExhausted: too
+  // many wait already. kUnavailable: shutting down. Thread-safe. The Generation must not outlive the
+  // Session.
   virtual Result<std::unique_ptr<Generation>> generate(std::vector<TokenId> prompt,
                                                        GenerationOptions options) = 0;
 
@@ -67,5 +74,14 @@ class Session {
   virtual const Tokenizer& tokenizer() const = 0;
   virtual Engine& engine() = 0;
 };
+
+// The parts a Session stands on, for open() and for tests.
+struct SessionParts {
+  SessionConfig config;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;  // null: none
+  std::unique_ptr<Engine> engine;
+};
+std::unique_ptr<Session> assemble_session(SessionParts parts);
 
 }  // namespace dunlin

@@ -1,0 +1,96 @@
+#include "frontend/session.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "frontend/generation.h"
+
+namespace dunlin {
+namespace {
+
+std::string special_text(const Tokenizer& tokenizer, TokenId id) {
+  return id < 0 ? std::string() : tokenizer.token_bytes(id, true);
+}
+
+class SessionImpl final : public Session {
+ public:
+  explicit SessionImpl(SessionParts parts)
+      : parts_(std::move(parts)),
+        bos_text_(special_text(*parts_.tokenizer, parts_.tokenizer->bos_id())),
+        eos_text_(special_text(*parts_.tokenizer, parts_.tokenizer->eos_id())) {}
+
+  Result<std::vector<TokenId>> chat_prompt(const nlohmann::ordered_json& messages,
+                                           const nlohmann::ordered_json& extra,
+                                           bool add_generation_prompt) const override {
+    if (!parts_.chat_template) {
+      return invalid(fmt::format(
+          "{} has no chat template, so it can't take messages; use raw completion, or give a "
+          "template with --chat-template",
+          parts_.config.model_name));
+    }
+    nlohmann::ordered_json vars = extra.is_object() ? extra : nlohmann::ordered_json::object();
+    vars["messages"] = messages;
+    vars["add_generation_prompt"] = add_generation_prompt;
+    vars["bos_token"] = bos_text_;
+    vars["eos_token"] = eos_text_;
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    DUNLIN_ASSIGN(owned, parts_.chat_template->render(
+                             vars, std::chrono::duration_cast<std::chrono::seconds>(now).count()));
+    std::vector<TextSegment> segments;
+    segments.reserve(owned.size());
+    for (const OwnedSegment& segment : owned) segments.push_back({segment.text, segment.trusted});
+    return parts_.tokenizer->encode(segments);
+  }
+
+  Result<std::vector<TokenId>> completion_prompt(std::string_view text) const override {
+    const auto prefix = parts_.tokenizer->prefix_ids();
+    std::vector<TokenId> ids(prefix.begin(), prefix.end());
+    const std::vector<TokenId> body = parts_.tokenizer->encode(text);
+    ids.insert(ids.end(), body.begin(), body.end());
+    return ids;
+  }
+
+  Result<std::unique_ptr<Generation>> generate(std::vector<TokenId> prompt,
+                                               GenerationOptions options) override {
+    const int num_prompt = static_cast<int>(prompt.size());
+    const int context = context_length();
+    if (num_prompt == 0) return invalid("the prompt is empty");
+    if (num_prompt >= context) {
+      return invalid(fmt::format(
+          "the prompt has {} tokens, but the context holds {} and the answer needs at least one",
+          num_prompt, context));
+    }
+    SamplingParams& sampling = options.sampling;
+    if (sampling.max_tokens == 0) {
+      sampling.max_tokens = context - num_prompt;
+    } else if (sampling.max_tokens > context - num_prompt) {
+      return invalid(fmt::format(
+          "the prompt has {} tokens and max_tokens is {}, but the context holds {}; ask for at "
+          "most {} tokens or shorten the prompt",
+          num_prompt, sampling.max_tokens, context, context - num_prompt));
+    }
+    return start_generation(*parts_.engine, *parts_.tokenizer, std::move(prompt), options);
+  }
+
+  bool has_chat_template() const override { return parts_.chat_template != nullptr; }
+  const SessionConfig& config() const override { return parts_.config; }
+  int context_length() const override { return parts_.engine->config().max_context; }
+  const Tokenizer& tokenizer() const override { return *parts_.tokenizer; }
+  Engine& engine() override { return *parts_.engine; }
+
+ private:
+  SessionParts parts_;
+  std::string bos_text_;
+  std::string eos_text_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> assemble_session(SessionParts parts) {
+  return std::make_unique<SessionImpl>(std::move(parts));
+}
+
+}  // namespace dunlin
