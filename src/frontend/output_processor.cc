@@ -1,9 +1,18 @@
 #include "frontend/output_processor.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace dunlin {
 namespace {
+
+// Characters by their first bytes, so that the parts of a character that is cut over tokens count
+// once.
+int count_chars(const std::string& bytes) {
+  return static_cast<int>(std::count_if(bytes.begin(), bytes.end(), [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
+  }));
+}
 
 TokenLogprobText describe_token(const Tokenizer& tokenizer, TokenId id,
                                 const TokenLogprobs& logprobs) {
@@ -12,6 +21,7 @@ TokenLogprobText describe_token(const Tokenizer& tokenizer, TokenId id,
   out.bytes = tokenizer.token_bytes(id, true);
   out.id = id;
   out.logprob = logprobs.logprob;
+  if (!tokenizer.is_control(id)) out.num_chars = count_chars(out.bytes);
   out.top.reserve(logprobs.top.size());
   for (const auto& [top_id, top_logprob] : logprobs.top) {
     out.top.push_back({token_text(tokenizer, top_id), tokenizer.token_bytes(top_id, true), top_id,

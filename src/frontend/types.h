@@ -24,7 +24,7 @@ struct GenerationOptions {
   StopSpec stop;
   int n = 1;                            // choices, each drawn with its own choice_idx
   int priority = 0;
-  bool echo_logprobs = false;           // TextDelta::prompt_logprobs of choice 0
+  bool echo_logprobs = false;           // TextDelta::prompt_logprobs in each choice
 };
 
 struct TokenLogprobText {
@@ -32,6 +32,7 @@ struct TokenLogprobText {
   std::string bytes;
   TokenId id = 0;
   float logprob = 0;
+  int num_chars = 0;                    // characters that begin in this token; 0 for control tokens
   struct Alternative {
     std::string token;
     std::string bytes;

@@ -1,0 +1,56 @@
+// One request being answered, free of sockets: started from a body, advanced whenever tokens have
+// come, read as bytes for the wire.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/api_error.h"
+#include "engine/request.h"
+#include "frontend/session.h"
+
+namespace dunlin {
+
+// How one choice ended, for metrics.
+struct ChoiceReport {
+  RequestStats stats;
+  FinishReason finish = FinishReason::kNone;
+};
+
+// What one advance() brought.
+struct CallProgress {
+  std::string bytes;       // streaming: whole events; else the body, once done
+  int num_new_tokens = 0;
+  bool done = false;
+  std::optional<ApiError> error;  // the answer is this error, not `bytes`; only without streaming
+};
+
+class ApiCall {
+ public:
+  virtual ~ApiCall() = default;  // cancels what is still running
+
+  virtual bool is_streaming() const = 0;
+  // `notify` comes from the engine thread when there is something to advance over; be quick.
+  virtual void on_ready(std::function<void()> notify) = 0;
+  // Takes everything that is there, without waiting, and joins what belongs to one choice into one
+  // event: a reader who is slow gets fewer, larger events. One thread at a time.
+  virtual CallProgress advance() = 0;
+  // Any thread; advance() then comes to its end soon.
+  virtual void cancel() = 0;
+
+  virtual const std::vector<ChoiceReport>& reports() const = 0;  // of finished choices
+  virtual int num_choices() const = 0;
+  virtual int max_tokens() const = 0;  // as asked; 0: to the end of the context
+};
+
+// Parses, tokenises and submits: slow for large bodies, so not for an I/O thread. Thread-safe.
+// `session` must outlive the call.
+ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_view body);
+ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body);
+
+}  // namespace dunlin

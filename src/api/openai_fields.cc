@@ -1,0 +1,192 @@
+#include "api/openai_fields.h"
+
+#include <charconv>
+#include <limits>
+#include <random>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace dunlin {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int kMaxTokens = std::numeric_limits<int>::max();
+
+std::uint64_t entropy() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+// A token id of the vocabulary, or nullopt with the problem told.
+std::optional<TokenId> read_token_id(FieldReader& fields, const std::string& name,
+                                     const ordered_json& value, int vocab_size) {
+  if (!value.is_number()) {
+    fields.fail(name, fmt::format("must be a token id, not {}", json_kind(value)));
+    return std::nullopt;
+  }
+  const auto id = as_integer(value);
+  if (!id || *id < 0 || *id >= vocab_size) {
+    fields.fail(name, fmt::format("is token id {}, which is out of vocabulary: ids go from 0 to {}",
+                                  value.dump(), vocab_size - 1));
+    return std::nullopt;
+  }
+  return static_cast<TokenId>(*id);
+}
+
+void add_stop(FieldReader& fields, const std::string& name, const ordered_json& value,
+              StopSpec& out) {
+  if (!value.is_string())
+    return fields.fail(name, fmt::format("must be a string, not {}", json_kind(value)));
+  auto text = value.get<std::string>();
+  if (text.empty()) return fields.fail(name, "must not be empty");
+  if (text.size() > kMaxStopBytes)
+    return fields.fail(name, fmt::format("has {} bytes; at most {} are taken", text.size(),
+                                         kMaxStopBytes));
+  out.strings.push_back(std::move(text));
+}
+
+void read_stop(FieldReader& fields, StopSpec& out) {
+  fields.read("include_stop_str_in_output", out.include_in_output);
+  const ordered_json* stop = fields.find("stop");
+  if (!stop) return;
+  if (!stop->is_array()) return add_stop(fields, "stop", *stop, out);
+  if (stop->size() > kMaxStopStrings)
+    return fields.fail("stop", fmt::format("has {} entries; at most {} are taken", stop->size(),
+                                           kMaxStopStrings));
+  for (std::size_t i = 0; i < stop->size(); ++i)
+    add_stop(fields, fmt::format("stop[{}]", i), (*stop)[i], out);
+}
+
+void read_stop_token_ids(FieldReader& fields, int vocab_size, std::vector<TokenId>& out) {
+  const ordered_json* ids = fields.find("stop_token_ids");
+  if (!ids) return;
+  if (!ids->is_array())
+    return fields.fail("stop_token_ids", fmt::format("must be an array, not {}", json_kind(*ids)));
+  if (ids->size() > 128) return fields.fail("stop_token_ids", "has more than 128 entries");
+  for (std::size_t i = 0; i < ids->size(); ++i) {
+    const auto id = read_token_id(fields, fmt::format("stop_token_ids[{}]", i), (*ids)[i],
+                                  vocab_size);
+    if (id) out.push_back(*id);
+  }
+}
+
+void read_logit_bias(FieldReader& fields, int vocab_size, std::vector<LogitBias>& out) {
+  const ordered_json* biases = fields.find("logit_bias");
+  if (!biases) return;
+  if (!biases->is_object())
+    return fields.fail("logit_bias",
+                       fmt::format("must be an object of token ids, not {}", json_kind(*biases)));
+  for (const auto& [key, value] : biases->items()) {
+    TokenId id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocab_size)
+      return fields.fail("logit_bias", fmt::format("has the key '{}', which is no token id from 0 "
+                                                   "to {}",
+                                                   key, vocab_size - 1));
+    if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100))
+      return fields.fail("logit_bias",
+                         fmt::format("of token {} must be a number from -100 to 100", id));
+    out.push_back({id, value.get<float>()});
+  }
+}
+
+void read_stream(FieldReader& fields, OpenAiRequest& out) {
+  fields.read("stream", out.stream);
+  const ordered_json* options = fields.find("stream_options");
+  if (!options) return;
+  if (!options->is_object())
+    return fields.fail("stream_options",
+                       fmt::format("must be an object, not {}", json_kind(*options)));
+  if (!out.stream) return fields.fail("stream_options", "is only allowed with stream: true");
+  FieldReader inner(*options, "stream_options.");
+  inner.read("include_usage", out.include_usage);
+  if (inner.error()) fields.adopt(*inner.error());
+}
+
+}  // namespace
+
+ApiResult<void> check_model(FieldReader& fields, const ParseContext& context) {
+  std::string model;
+  fields.read("model", model);
+  if (!model.empty() && model != context.model_name) {
+    return api_fail({404,
+                     fmt::format("the model '{}' is not served here; '{}' is", model,
+                                 context.model_name),
+                     "model", "model_not_found"});
+  }
+  return {};
+}
+
+void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest& out) {
+  SamplingParams& sampling = out.options.sampling;
+  read_stream(fields, out);
+  fields.read("temperature", sampling.temperature);
+  int top_k = 0;
+  fields.read("top_k", top_k, -1, kMaxTokens);
+  sampling.top_k = top_k < 0 ? 0 : top_k;  // vLLM's -1 is off, too
+  fields.read("top_p", sampling.top_p);
+  fields.read("min_p", sampling.min_p);
+  fields.read("repetition_penalty", sampling.repetition_penalty);
+  fields.read("presence_penalty", sampling.presence_penalty);
+  fields.read("frequency_penalty", sampling.frequency_penalty);
+  fields.read("min_tokens", sampling.min_tokens, 0, kMaxTokens);
+  fields.read("ignore_eos", sampling.ignore_eos);
+  if (fields.find("seed")) {
+    fields.read("seed", sampling.seed);
+  } else {
+    sampling.seed = entropy();
+  }
+  fields.read("n", out.options.n, 1, kMaxChoices);
+  fields.read("priority", out.options.priority, std::numeric_limits<int>::min(), kMaxTokens);
+  read_stop(fields, out.options.stop);
+  read_stop_token_ids(fields, context.vocab_size, sampling.stop_token_ids);
+  read_logit_bias(fields, context.vocab_size, sampling.logit_bias);
+}
+
+void read_prompts(FieldReader& fields, const ParseContext& context, CompletionRequest& out) {
+  const ordered_json* prompt = fields.find("prompt");
+  if (!prompt) return fields.fail("prompt", "is missing");
+  const auto read_ids = [&](const std::string& name, const ordered_json& list) {
+    PromptInput input;
+    input.is_ids = true;
+    input.ids.reserve(list.size());
+    for (std::size_t i = 0; i < list.size() && !fields.error(); ++i) {
+      const auto id = read_token_id(fields, fmt::format("{}[{}]", name, i), list[i],
+                                    context.vocab_size);
+      if (id) input.ids.push_back(*id);
+    }
+    out.prompts.push_back(std::move(input));
+  };
+  if (prompt->is_string()) {
+    out.prompts.push_back({prompt->get<std::string>(), {}, false});
+    return;
+  }
+  if (!prompt->is_array()) {
+    return fields.fail("prompt", fmt::format("must be a string, an array of strings, token ids or "
+                                             "arrays of token ids, not {}",
+                                             json_kind(*prompt)));
+  }
+  if (prompt->empty()) return fields.fail("prompt", "is empty");
+  if ((*prompt)[0].is_number()) return read_ids("prompt", *prompt);
+  if (prompt->size() > static_cast<std::size_t>(kMaxChoices))
+    return fields.fail("prompt", fmt::format("has {} entries; at most {} are taken", prompt->size(),
+                                             kMaxChoices));
+  for (std::size_t i = 0; i < prompt->size(); ++i) {
+    const ordered_json& entry = (*prompt)[i];
+    const std::string name = fmt::format("prompt[{}]", i);
+    if (entry.is_string()) {
+      out.prompts.push_back({entry.get<std::string>(), {}, false});
+    } else if (entry.is_array() && !entry.empty()) {
+      read_ids(name, entry);
+    } else {
+      return fields.fail(name, entry.is_array()
+                                   ? std::string("is empty")
+                                   : fmt::format("must be a string or an array of token ids, not {}",
+                                                 json_kind(entry)));
+    }
+  }
+}
+
+}  // namespace dunlin

@@ -1,0 +1,27 @@
+// Parts of openai_parse: fields that both endpoints share, messages, and what isn't there yet.
+#pragma once
+
+#include "api/field_reader.h"
+#include "api/openai_types.h"
+
+namespace dunlin {
+
+enum class OpenAiEndpoint { kChat, kCompletion };
+
+// 404 through `fields` where another model is asked for.
+ApiResult<void> check_model(FieldReader& fields, const ParseContext& context);
+
+// Fields known elsewhere that change the answer, with any value that isn't neutral.
+void refuse_unsupported(FieldReader& fields, OpenAiEndpoint endpoint);
+
+// Sampling, stop, n, stream, seed, priority. max_tokens is left to the caller.
+void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest& out);
+
+// "messages" and the template's variables.
+void read_messages(FieldReader& fields, ChatRequest& out);
+void read_template_vars(FieldReader& fields, ChatRequest& out);
+
+// "prompt" in its four forms.
+void read_prompts(FieldReader& fields, const ParseContext& context, CompletionRequest& out);
+
+}  // namespace dunlin
