@@ -1,0 +1,390 @@
+#include "server/connection.h"
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include <poll.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "server/exchange.h"
+#include "server/http_response.h"
+#include "server/request_handler.h"
+
+namespace dunlin {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using asio::awaitable;
+using boost::system::error_code;
+using std::chrono::milliseconds;
+
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+using Parser = http::request_parser<http::string_body>;
+
+// Every byte of a request that is refused half-read is drained for so long, so that the client sees
+// the answer and not a reset.
+constexpr milliseconds kLingerTime{1000};
+constexpr std::size_t kLingerBytes = 64 << 20;
+
+std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+// What was wrong with bytes that the parser refused; nullopt where the client is simply gone.
+std::optional<ApiError> parse_error(const error_code& error, const ServerConfig& config) {
+  if (error == http::error::header_limit)
+    return ApiError{431, "the request's headers are larger than " +
+                             std::to_string(config.max_header_bytes) + " bytes"};
+  if (error == http::error::body_limit)
+    return ApiError{413, "the body is larger than " + std::to_string(config.max_body_bytes) +
+                             " bytes"};
+  if (error == http::error::end_of_stream || error == http::error::partial_message)
+    return std::nullopt;
+  if (error.category() == make_error_code(http::error::bad_method).category())
+    return ApiError{400, "this is not a valid HTTP/1 request: " + error.message()};
+  return std::nullopt;
+}
+
+// Body bytes that count against the server's limit for as long as this lives.
+class BodyLease {
+ public:
+  explicit BodyLease(ServerContext& context) : context_(context) {}
+  ~BodyLease() { release(); }
+  BodyLease(const BodyLease&) = delete;
+  BodyLease& operator=(const BodyLease&) = delete;
+
+  bool take(std::size_t bytes) {
+    if (context_.held_body_bytes + bytes > context_.config.max_held_body_bytes) return false;
+    context_.held_body_bytes += bytes;
+    bytes_ += bytes;
+    return true;
+  }
+  void release() {
+    context_.held_body_bytes -= bytes_;
+    bytes_ = 0;
+  }
+
+ private:
+  ServerContext& context_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(ServerContext& context, asio::ip::tcp::socket socket)
+      : context_(context),
+        config_(context.config),
+        socket_(std::move(socket)),
+        deadline_(context.io),
+        changed_(context.io) {
+    context_.connections.insert(this);
+  }
+
+  ~Connection() {
+    context_.connections.erase(this);
+    if (context_.on_connection_closed) context_.on_connection_closed();
+  }
+
+  awaitable<void> run() {
+    error_code ignored;
+    socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+    while (co_await serve_one()) {
+    }
+    disarm();
+    socket_.close(ignored);
+  }
+
+  void wind_down(bool cancel_running) {
+    if (is_idle_) {
+      error_code ignored;
+      socket_.cancel(ignored);
+    }
+    if (cancel_running && exchange_) exchange_->cancel();
+  }
+
+ private:
+  // One request and its answer; false where the connection is to be closed.
+  awaitable<bool> serve_one() {
+    if (!co_await wait_for_request()) co_return false;
+    Parser parser;
+    parser.header_limit(static_cast<std::uint32_t>(config_.max_header_bytes));
+    parser.body_limit(config_.max_body_bytes);
+
+    arm(config_.header_timeout);
+    auto [header_error, header_bytes] =
+        co_await http::async_read_header(socket_, buffer_, parser, kAwait);
+    disarm();
+    if (header_error) co_return co_await refuse_bytes(header_error);
+
+    const auto& message = parser.get();
+    info_.http_1_0 = message.version() < 11;
+    info_.keep_alive = message.keep_alive() && !context_.draining;
+    info_.request_id = pick_request_id(view(message["X-Request-Id"]));
+    RequestView request;
+    request.method = view(message.method_string());
+    request.target = view(message.target());
+    request.host = view(message[http::field::host]);
+    request.origin = view(message[http::field::origin]);
+    request.authorization = view(message[http::field::authorization]);
+    request.if_none_match = view(message[http::field::if_none_match]);
+    request.http_1_0 = info_.http_1_0;
+    const RouteMatch match = find_route(request.target);
+    is_head_ = request.method == "HEAD";
+    if (auto refused = check_request(context_, request, match))
+      co_return co_await respond(std::move(*refused), parser.is_done());
+
+    BodyLease lease(context_);
+    const bool has_length = parser.content_length().has_value();
+    if (!parser.is_done() &&
+        !lease.take(has_length ? *parser.content_length() : config_.max_body_bytes)) {
+      co_return co_await respond(
+          error_response({503, "too many large requests at once; try again soon"}), false);
+    }
+    if (!co_await read_body(parser)) co_return false;
+
+    if (match.route == Route::kChat || match.route == Route::kCompletions)
+      co_return co_await answer_call(match.route, std::move(parser.get().body()), lease);
+    co_return co_await respond(answer_simple(context_, request, match), true);
+  }
+
+  // The first byte of the next request; the time for it is idle time.
+  awaitable<bool> wait_for_request() {
+    if (context_.draining) co_return false;
+    if (buffer_.size() > 0) co_return true;
+    is_idle_ = true;
+    arm(config_.idle_timeout);
+    auto [error, size] = co_await socket_.async_read_some(buffer_.prepare(4096), kAwait);
+    disarm();
+    is_idle_ = false;
+    if (error) co_return false;
+    buffer_.commit(size);
+    co_return true;
+  }
+
+  awaitable<bool> refuse_bytes(const error_code& error) {
+    info_ = {false, false, pick_request_id({})};
+    is_head_ = false;
+    if (timed_out_) {
+      co_return co_await respond(
+          error_response({408, "the request did not arrive in time"}), false);
+    }
+    if (auto problem = parse_error(error, config_))
+      co_return co_await respond(error_response(*problem), false);
+    co_return false;
+  }
+
+  // False where it did not come; an answer has been sent then where one was due.
+  awaitable<bool> read_body(Parser& parser) {
+    if (parser.is_done()) co_return true;
+    if (view(parser.get()[http::field::expect]) == "100-continue" && !info_.http_1_0) {
+      if (!co_await write("HTTP/1.1 100 Continue\r\n\r\n")) co_return false;
+    }
+    const auto end = std::chrono::steady_clock::now() + config_.body_timeout;
+    while (!parser.is_done()) {
+      const auto left = std::chrono::duration_cast<milliseconds>(
+          end - std::chrono::steady_clock::now());
+      arm(std::min(config_.body_stall, std::max(left, milliseconds(1))));
+      auto [error, size] = co_await http::async_read_some(socket_, buffer_, parser, kAwait);
+      disarm();
+      if (error) {
+        co_await refuse_bytes(error);
+        co_return false;
+      }
+    }
+    co_return true;
+  }
+
+  awaitable<bool> respond(HttpResponse response, bool request_was_read) {
+    if (!request_was_read) info_.keep_alive = false;
+    const std::string head = response_head(response, info_);
+    const std::string_view body =
+        is_head_ || response.status == 304 ? std::string_view() : response.content();
+    if (!co_await write(head, body)) co_return false;
+    if (info_.keep_alive) co_return true;
+    co_await linger();
+    co_return false;
+  }
+
+  // Starts the call and writes what comes of it, watching meanwhile whether the client is there.
+  awaitable<bool> answer_call(Route route, std::string body, BodyLease& lease) {
+    exchange_ = std::make_shared<Exchange>(context_);
+    client_gone_ = false;
+    exchange_->start(route, std::move(body), [this] { changed_.cancel(); });
+    is_watching_ = true;
+    asio::co_spawn(context_.io, watch_client(shared_from_this()), asio::detached);
+
+    while (!exchange_->is_started() && !client_gone_) co_await wait_for_change();
+    lease.release();
+    bool is_ok = false;
+    if (!client_gone_)
+      is_ok = exchange_->is_streaming() ? co_await stream_answer() : co_await whole_answer();
+    exchange_->cancel();
+    exchange_->detach();
+    exchange_.reset();
+    co_await stop_watching();
+    if (!is_ok || client_gone_) co_return false;
+    if (info_.keep_alive) co_return true;
+    co_await linger();
+    co_return false;
+  }
+
+  awaitable<bool> whole_answer() {
+    while (!exchange_->is_done() && !client_gone_) co_await wait_for_change();
+    if (client_gone_) co_return false;
+    HttpResponse response;
+    if (exchange_->error()) {
+      response = error_response(*exchange_->error());
+    } else {
+      response.body = exchange_->take_bytes();
+    }
+    if (context_.draining) info_.keep_alive = false;
+    co_return co_await write(response_head(response, info_), response.content());
+  }
+
+  awaitable<bool> stream_answer() {
+    if (info_.http_1_0) info_.keep_alive = false;
+    std::string head = stream_head(info_);
+    while (true) {
+      while (!exchange_->has_bytes() && !exchange_->is_done() && !client_gone_ && head.empty())
+        co_await wait_for_change();
+      if (client_gone_) co_return false;
+      const bool is_last = exchange_->is_done();
+      const std::string data = exchange_->take_bytes();
+      std::string out = std::exchange(head, {});
+      if (!data.empty()) out += info_.http_1_0 ? data : chunk_frame(data);
+      if (is_last && !info_.http_1_0) out += kLastChunk;
+      if (!co_await write(out)) co_return false;
+      if (is_last) co_return true;
+    }
+  }
+
+  // Reads while an answer runs: the next requests of a client that doesn't wait, or the end of the
+  // connection. A half-close counts as gone.
+  static awaitable<void> watch_client(std::shared_ptr<Connection> self) {
+    while (self->is_watching_ && !self->client_gone_) {
+      if (self->buffer_.size() >= self->config_.max_pipelined_bytes) {
+        co_await self->watch_without_reading();
+        continue;
+      }
+      auto [error, size] =
+          co_await self->socket_.async_read_some(self->buffer_.prepare(4096), kAwait);
+      if (size > 0) self->buffer_.commit(size);
+      if (error && self->is_watching_ && !(error == asio::error::operation_aborted))
+        self->client_gone_ = true;
+      if (error) break;
+    }
+    self->is_watching_ = false;
+    self->watch_ended_ = true;
+    self->changed_.cancel();
+  }
+
+  // Where too much was read ahead: the system is asked whether the other side has closed.
+  awaitable<void> watch_without_reading() {
+    pollfd descriptor{socket_.native_handle(), POLLRDHUP, 0};
+    if (::poll(&descriptor, 1, 0) > 0 &&
+        (descriptor.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
+      client_gone_ = true;
+      co_return;
+    }
+    asio::steady_timer pause(context_.io, milliseconds(250));
+    co_await pause.async_wait(kAwait);
+  }
+
+  awaitable<void> stop_watching() {
+    is_watching_ = false;
+    error_code ignored;
+    socket_.cancel(ignored);
+    while (!watch_ended_) co_await wait_for_change();
+    watch_ended_ = false;
+  }
+
+  awaitable<void> wait_for_change() {
+    changed_.expires_at(asio::steady_timer::time_point::max());
+    co_await changed_.async_wait(kAwait);
+  }
+
+  // Writes all of it; a pause longer than write_stall ends the connection.
+  awaitable<bool> write(std::string_view first, std::string_view second = {}) {
+    std::array<asio::const_buffer, 2> buffers{asio::buffer(first), asio::buffer(second)};
+    while (buffers[0].size() + buffers[1].size() > 0) {
+      arm(config_.write_stall);
+      auto [error, size] = co_await socket_.async_write_some(buffers, kAwait);
+      disarm();
+      if (error) co_return false;
+      const std::size_t from_first = std::min(size, buffers[0].size());
+      buffers[0] += from_first;
+      buffers[1] += size - from_first;
+    }
+    co_return true;
+  }
+
+  awaitable<void> linger() {
+    error_code error;
+    socket_.shutdown(asio::ip::tcp::socket::shutdown_send, error);
+    std::size_t drained = 0;
+    buffer_.clear();
+    arm(kLingerTime);
+    while (!error && !timed_out_ && drained < kLingerBytes) {
+      auto [read_error, size] = co_await socket_.async_read_some(buffer_.prepare(65536), kAwait);
+      error = read_error;
+      drained += size;
+    }
+    disarm();
+  }
+
+  // One deadline at a time: when it passes, whatever the socket waits for ends with an error.
+  void arm(milliseconds duration) {
+    timed_out_ = false;
+    deadline_.expires_after(duration);
+    deadline_.async_wait([self = shared_from_this()](const error_code& error) {
+      // A timer that fired before it was disarmed arrives with a deadline in the future.
+      if (error || self->deadline_.expiry() > std::chrono::steady_clock::now()) return;
+      self->timed_out_ = true;
+      error_code ignored;
+      self->socket_.cancel(ignored);
+    });
+  }
+  void disarm() { deadline_.expires_at(asio::steady_timer::time_point::max()); }
+
+  ServerContext& context_;
+  const ServerConfig& config_;
+  asio::ip::tcp::socket socket_;
+  asio::steady_timer deadline_;
+  asio::steady_timer changed_;  // never expires; cancelled to say that something changed
+  boost::beast::flat_buffer buffer_;
+  HeadInfo info_;
+  std::shared_ptr<Exchange> exchange_;  // while a call runs
+  bool is_head_ = false;
+  bool is_idle_ = false;
+  bool timed_out_ = false;
+  bool client_gone_ = false;
+  bool is_watching_ = false;
+  bool watch_ended_ = false;
+};
+
+void start_connection(ServerContext& context, asio::ip::tcp::socket socket) {
+  auto connection = std::make_shared<Connection>(context, std::move(socket));
+  asio::co_spawn(
+      context.io,
+      [connection]() -> awaitable<void> { co_await connection->run(); }, asio::detached);
+}
+
+void wind_down(Connection& connection, bool cancel_running) {
+  connection.wind_down(cancel_running);
+}
+
+}  // namespace dunlin

@@ -1,0 +1,130 @@
+#include "server/exchange.h"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace dunlin {
+
+// Where the engine's notifications arrive. It may be called a moment after the Exchange is gone,
+// and must never be what destroys it: that would end a token stream inside its own callback.
+struct Exchange::Signal {
+  std::mutex mutex;
+  boost::asio::thread_pool* pool = nullptr;  // null: closed
+  std::weak_ptr<Exchange> exchange;
+  bool is_scheduled = false;
+  bool is_full = false;  // a slow reader: tokens wait in the engine's stream
+
+  void notify() {
+    const std::lock_guard lock(mutex);
+    if (!pool || is_scheduled || is_full) return;
+    is_scheduled = true;
+    boost::asio::post(*pool, [weak = exchange] {
+      if (const auto self = weak.lock()) self->run_advance();
+    });
+  }
+};
+
+Exchange::Exchange(ServerContext& context) : context_(context), signal_(std::make_shared<Signal>()) {
+  signal_->pool = &context.output_pool;
+}
+
+Exchange::~Exchange() {
+  const std::lock_guard lock(signal_->mutex);
+  signal_->pool = nullptr;
+}
+
+void Exchange::start(Route route, std::string body, std::function<void()> wake) {
+  wake_ = std::move(wake);
+  signal_->exchange = weak_from_this();
+  boost::asio::post(context_.input_pool,
+                    [self = shared_from_this(), route, body = std::move(body)] {
+                      self->run_start(route, body);
+                    });
+}
+
+void Exchange::run_start(Route route, const std::string& body) {
+  auto call = route == Route::kChat ? start_chat(context_.session, body)
+                                    : start_completion(context_.session, body);
+  std::optional<ApiError> error;
+  if (call) {
+    call_ = std::move(*call);
+    context_.metrics.record_start(call_->num_choices(), call_->max_tokens());
+    call_->on_ready([signal = signal_] { signal->notify(); });
+  } else {
+    error = std::move(call).error();
+  }
+  boost::asio::post(context_.io, [self = shared_from_this(), error = std::move(error)]() mutable {
+    self->is_started_ = true;
+    if (error) {
+      self->error_ = std::move(error);
+      self->is_done_ = true;
+    } else {
+      self->is_streaming_ = self->call_->is_streaming();
+      if (self->is_cancelled_) self->call_->cancel();
+      self->signal_->notify();
+    }
+    if (self->wake_) self->wake_();
+  });
+}
+
+void Exchange::run_advance() {
+  {
+    const std::lock_guard lock(signal_->mutex);
+    signal_->is_scheduled = false;
+  }
+  CallProgress progress = call_->advance();
+  if (progress.num_new_tokens > 0) {
+    const auto now = std::chrono::steady_clock::now();
+    if (last_tokens_) {
+      const std::chrono::duration<double> gap = now - *last_tokens_;
+      // Choices advance side by side: a step of all of them is one gap each.
+      const int side_by_side = std::min(call_->num_choices(), progress.num_new_tokens);
+      context_.metrics.record_gap(gap.count() * side_by_side, progress.num_new_tokens);
+    }
+    last_tokens_ = now;
+  }
+  if (progress.done) {
+    for (const ChoiceReport& report : call_->reports()) context_.metrics.record_finish(report);
+  }
+  if (progress.bytes.empty() && !progress.done) return;
+  boost::asio::post(context_.io,
+                    [self = shared_from_this(), progress = std::move(progress)]() mutable {
+                      self->deliver(std::move(progress));
+                    });
+}
+
+void Exchange::deliver(CallProgress progress) {
+  if (is_done_) return;
+  pending_ += progress.bytes;
+  is_done_ = progress.done;
+  if (progress.error) error_ = std::move(progress.error);
+  if (pending_.size() > context_.config.max_pending_bytes) {
+    const std::lock_guard lock(signal_->mutex);
+    signal_->is_full = true;
+  }
+  if (wake_) wake_();
+}
+
+std::string Exchange::take_bytes() {
+  std::string bytes = std::exchange(pending_, {});
+  bool was_full = false;
+  {
+    const std::lock_guard lock(signal_->mutex);
+    was_full = std::exchange(signal_->is_full, false);
+  }
+  if (was_full) signal_->notify();
+  return bytes;
+}
+
+void Exchange::cancel() {
+  is_cancelled_ = true;
+  if (is_started_ && call_) call_->cancel();
+}
+
+void Exchange::detach() { wake_ = nullptr; }
+
+}  // namespace dunlin

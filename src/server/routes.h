@@ -1,0 +1,38 @@
+// Which path is what, with which methods, and who may ask.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "server/static_files.h"
+
+namespace dunlin {
+
+enum class Route {
+  kChat,         // POST /v1/chat/completions
+  kCompletions,  // POST /v1/completions
+  kModels,       // GET /v1/models
+  kModel,        // GET /v1/models/{id}
+  kHealth,       // GET /health
+  kVersion,      // GET /version
+  kMetrics,      // GET /metrics
+  kStatic,       // GET / and the page's files
+  kNone,
+};
+
+struct RouteMatch {
+  Route route = Route::kNone;
+  std::string model_id;              // kModel, percent-decoded
+  const StaticFile* file = nullptr;  // kStatic
+};
+
+// `target` as in the request line; what follows '?' or '#' is ignored.
+RouteMatch find_route(std::string_view target);
+
+// "POST, OPTIONS" or "GET, HEAD, OPTIONS": for the Allow header.
+std::string_view allowed_methods(Route route);
+bool is_allowed(Route route, std::string_view method);
+// True where --api-key, if set, must be shown.
+bool needs_key(Route route);
+
+}  // namespace dunlin
