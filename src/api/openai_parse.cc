@@ -52,7 +52,7 @@ ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ParseCont
   bool logprobs = false;
   int top_logprobs = 0;
   fields.read("logprobs", logprobs);
-  fields.read("top_logprobs", top_logprobs, 0, kMaxLogprobs);
+  fields.read("top_logprobs", top_logprobs, 0, kMaxTopLogprobs);
   if (top_logprobs > 0 && !logprobs)
     fields.fail("top_logprobs", "is only allowed with logprobs: true");
   if (logprobs) sampling.num_logprobs = top_logprobs;
@@ -84,7 +84,7 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
   }
   if (sampling.max_tokens < 0) sampling.max_tokens = 0;
 
-  if (fields.find("logprobs")) fields.read("logprobs", sampling.num_logprobs, 0, kMaxLogprobs);
+  if (fields.find("logprobs")) fields.read("logprobs", sampling.num_logprobs, 0, kMaxTopLogprobs);
   request.options.echo_logprobs = request.echo && sampling.num_logprobs >= 0;
 
   const auto num_choices = request.prompts.size() * static_cast<std::size_t>(request.options.n);

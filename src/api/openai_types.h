@@ -45,7 +45,7 @@ struct CompletionRequest : OpenAiRequest {
 
 // All choices of a request: prompts x n.
 inline constexpr int kMaxChoices = 128;
-inline constexpr int kMaxLogprobs = 20;
+inline constexpr int kMaxTopLogprobs = 20;
 inline constexpr std::size_t kMaxMessages = 10'000;
 inline constexpr std::size_t kMaxStopStrings = 16;
 inline constexpr std::size_t kMaxStopBytes = 512;
