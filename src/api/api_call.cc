@@ -103,6 +103,10 @@ class OpenAiCall final : public ApiCall {
   void take_deltas(std::size_t generation_idx, CallProgress& progress) {
     Generation& generation = *generations_[generation_idx];
     while (!generation.finished() && !error_) {
+      if (progress.num_new_tokens >= kMaxTokensPerAdvance) {
+        progress.has_more = true;
+        return;
+      }
       std::optional<TextDelta> delta = generation.poll();
       if (!delta) return;
       progress.num_new_tokens += delta->num_new_tokens;

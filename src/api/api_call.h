@@ -22,10 +22,14 @@ struct ChoiceReport {
   FinishReason finish = FinishReason::kNone;
 };
 
+// Bounds the size of one event, and so what a slow reader's connection holds.
+inline constexpr int kMaxTokensPerAdvance = 512;
+
 // What one advance() brought.
 struct CallProgress {
   std::string bytes;       // streaming: whole events; else the body, once done
   int num_new_tokens = 0;
+  bool has_more = false;  // kMaxTokensPerAdvance was reached: advance again
   bool done = false;
   std::optional<ApiError> error;  // the answer is this error, not `bytes`; only without streaming
 };
@@ -37,7 +41,7 @@ class ApiCall {
   virtual bool is_streaming() const = 0;
   // `notify` comes from the engine thread when there is something to advance over; be quick.
   virtual void on_ready(std::function<void()> notify) = 0;
-  // Takes everything that is there, without waiting, and joins what belongs to one choice into one
+  // Takes what is there, without waiting, and joins what belongs to one choice into one
   // event: a reader who is slow gets fewer, larger events. One thread at a time.
   virtual CallProgress advance() = 0;
   // Any thread; advance() then comes to its end soon.

@@ -10,7 +10,7 @@ class App;
 
 namespace dunlin::cli {
 
-std::string man_page(const CLI::App& app);          // roff, section 1
+std::string man_page(const CLI::App& app);  // roff, section 1
 std::string bash_completion(const CLI::App& app);
 std::string zsh_completion(const CLI::App& app);
 std::string fish_completion(const CLI::App& app);

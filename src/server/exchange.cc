@@ -16,7 +16,8 @@ struct Exchange::Signal {
   boost::asio::thread_pool* pool = nullptr;  // null: closed
   std::weak_ptr<Exchange> exchange;
   bool is_scheduled = false;
-  bool is_full = false;  // a slow reader: tokens wait in the engine's stream
+  std::size_t num_pending_bytes = 0;  // made, not yet taken by the connection
+  bool is_full = false;               // a slow reader: tokens wait in the engine's stream
 
   void notify() {
     const std::lock_guard lock(mutex);
@@ -90,11 +91,19 @@ void Exchange::run_advance() {
   if (progress.done) {
     for (const ChoiceReport& report : call_->reports()) context_.metrics.record_finish(report);
   }
-  if (progress.bytes.empty() && !progress.done) return;
-  boost::asio::post(context_.io,
-                    [self = shared_from_this(), progress = std::move(progress)]() mutable {
-                      self->deliver(std::move(progress));
-                    });
+  const bool has_more = progress.has_more;
+  {
+    const std::lock_guard lock(signal_->mutex);
+    signal_->num_pending_bytes += progress.bytes.size();
+    signal_->is_full = signal_->num_pending_bytes > context_.config.max_pending_bytes;
+  }
+  if (!progress.bytes.empty() || progress.done) {
+    boost::asio::post(context_.io,
+                      [self = shared_from_this(), progress = std::move(progress)]() mutable {
+                        self->deliver(std::move(progress));
+                      });
+  }
+  if (has_more) signal_->notify();
 }
 
 void Exchange::deliver(CallProgress progress) {
@@ -102,10 +111,6 @@ void Exchange::deliver(CallProgress progress) {
   pending_ += progress.bytes;
   is_done_ = progress.done;
   if (progress.error) error_ = std::move(progress.error);
-  if (pending_.size() > context_.config.max_pending_bytes) {
-    const std::lock_guard lock(signal_->mutex);
-    signal_->is_full = true;
-  }
   if (wake_) wake_();
 }
 
@@ -114,7 +119,9 @@ std::string Exchange::take_bytes() {
   bool was_full = false;
   {
     const std::lock_guard lock(signal_->mutex);
-    was_full = std::exchange(signal_->is_full, false);
+    signal_->num_pending_bytes -= bytes.size();
+    was_full = signal_->is_full;
+    signal_->is_full = signal_->num_pending_bytes > context_.config.max_pending_bytes;
   }
   if (was_full) signal_->notify();
   return bytes;

@@ -12,37 +12,37 @@ namespace dunlin {
 namespace {
 
 using prometheus::ClientMetric;
-using prometheus::Histogram;
+using PromHistogram = prometheus::Histogram;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
 // vLLM's bucket borders.
-const Histogram::BucketBoundaries& first_token_buckets() {
-  static const Histogram::BucketBoundaries kBuckets = {
+const PromHistogram::BucketBoundaries& first_token_buckets() {
+  static const PromHistogram::BucketBoundaries kBuckets = {
       .001, .005, .01, .02, .04, .06, .08, .1, .25, .5,  .75,
       1,    2.5,  5,   7.5, 10,  20,  40,  80, 160, 640, 2560};
   return kBuckets;
 }
-const Histogram::BucketBoundaries& token_gap_buckets() {
-  static const Histogram::BucketBoundaries kBuckets = {.01, .025, .05, .075, .1, .15, .2,
+const PromHistogram::BucketBoundaries& token_gap_buckets() {
+  static const PromHistogram::BucketBoundaries kBuckets = {.01, .025, .05, .075, .1, .15, .2,
                                                        .3,  .4,   .5,  .75,  1,  2.5, 5,
                                                        7.5, 10,   20,  40,   80};
   return kBuckets;
 }
-const Histogram::BucketBoundaries& request_time_buckets() {
-  static const Histogram::BucketBoundaries kBuckets = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,  15,  20,
+const PromHistogram::BucketBoundaries& request_time_buckets() {
+  static const PromHistogram::BucketBoundaries kBuckets = {.3, .5, .8, 1,  1.5, 2,   2.5, 5,   10,  15,  20,
                                                        30, 40, 50, 60, 120, 240, 480, 960, 1920, 7680};
   return kBuckets;
 }
-const Histogram::BucketBoundaries& token_count_buckets() {
-  static const Histogram::BucketBoundaries kBuckets = {
+const PromHistogram::BucketBoundaries& token_count_buckets() {
+  static const PromHistogram::BucketBoundaries kBuckets = {
       1,   2,   5,    10,   20,   50,    100,   200,    500,   1000,
       2000, 5000, 10000, 20000, 50000, 100000, 200000};
   return kBuckets;
 }
-const Histogram::BucketBoundaries& choice_buckets() {
-  static const Histogram::BucketBoundaries kBuckets = {1, 2, 5, 10, 20};
+const PromHistogram::BucketBoundaries& choice_buckets() {
+  static const PromHistogram::BucketBoundaries kBuckets = {1, 2, 5, 10, 20};
   return kBuckets;
 }
 
@@ -70,8 +70,8 @@ void add_value(MetricFamily& out, Labels labels, double value) {
 struct Metrics::Impl {
   explicit Impl(std::string name) : model_name(std::move(name)) {}
 
-  Histogram& histogram(const std::string& name, const std::string& help,
-                       const Histogram::BucketBoundaries& buckets) {
+  PromHistogram& histogram(const std::string& name, const std::string& help,
+                       const PromHistogram::BucketBoundaries& buckets) {
     return prometheus::BuildHistogram()
         .Name(name)
         .Help(help)
@@ -79,37 +79,38 @@ struct Metrics::Impl {
         .Add({{"model_name", model_name}, {"engine", "0"}}, buckets);
   }
 
-  Labels labels() const { return {{"model_name", model_name}, {"engine", "0"}}; }
+  // In the order in which the library prints those of histograms.
+  Labels labels() const { return {{"engine", "0"}, {"model_name", model_name}}; }
 
   std::string model_name;
   prometheus::Registry registry;
-  Histogram& first_token =
+  PromHistogram& first_token =
       histogram("vllm:time_to_first_token_seconds", "From arrival to the first token.",
                 first_token_buckets());
-  Histogram& token_gap = histogram("vllm:inter_token_latency_seconds",
+  PromHistogram& token_gap = histogram("vllm:inter_token_latency_seconds",
                                    "Between tokens of one request.", token_gap_buckets());
-  Histogram& per_token =
+  PromHistogram& per_token =
       histogram("vllm:request_time_per_output_token_seconds",
                 "Mean time per output token after the first, of one request.", token_gap_buckets());
-  Histogram& whole = histogram("vllm:e2e_request_latency_seconds", "From arrival to the last token.",
+  PromHistogram& whole = histogram("vllm:e2e_request_latency_seconds", "From arrival to the last token.",
                                request_time_buckets());
-  Histogram& queued = histogram("vllm:request_queue_time_seconds", "Waiting to be scheduled.",
+  PromHistogram& queued = histogram("vllm:request_queue_time_seconds", "Waiting to be scheduled.",
                                 request_time_buckets());
-  Histogram& inference = histogram("vllm:request_inference_time_seconds",
+  PromHistogram& inference = histogram("vllm:request_inference_time_seconds",
                                    "From first scheduled to the last token.",
                                    request_time_buckets());
-  Histogram& prefill = histogram("vllm:request_prefill_time_seconds",
+  PromHistogram& prefill = histogram("vllm:request_prefill_time_seconds",
                                  "From first scheduled to the first token.",
                                  request_time_buckets());
-  Histogram& decode = histogram("vllm:request_decode_time_seconds",
+  PromHistogram& decode = histogram("vllm:request_decode_time_seconds",
                                 "From the first token to the last.", request_time_buckets());
-  Histogram& prompt_tokens =
+  PromHistogram& prompt_tokens =
       histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.", token_count_buckets());
-  Histogram& output_tokens = histogram("vllm:request_generation_tokens",
+  PromHistogram& output_tokens = histogram("vllm:request_generation_tokens",
                                        "Output tokens of a request.", token_count_buckets());
-  Histogram& params_n =
+  PromHistogram& params_n =
       histogram("vllm:request_params_n", "Choices asked for in a request.", choice_buckets());
-  Histogram& params_max_tokens = histogram("vllm:request_params_max_tokens",
+  PromHistogram& params_max_tokens = histogram("vllm:request_params_max_tokens",
                                            "max_tokens asked for in a request.",
                                            token_count_buckets());
 };

@@ -1,0 +1,25 @@
+// The chat in the terminal: line editing, history, streaming answers, Ctrl-C stops an answer.
+#pragma once
+
+#include <string>
+
+#include "frontend/session.h"
+#include "frontend/types.h"
+
+namespace dunlin::cli {
+
+struct ChatOptions {
+  GenerationOptions generation;
+  std::string system;    // system message; "" for the template's own
+  bool verbose = false;  // times and counts after each answer
+};
+
+// Answers one prompt on stdout as it comes. Exit code: 0, 1 with the reason on stderr, 130 after
+// Ctrl-C. A model without a chat template completes the raw text, and stderr says so.
+int answer_once(Session& session, const std::string& prompt, const ChatOptions& options);
+
+// Reads lines until the end of input or /bye. Keeps the conversation; where it outgrows the
+// context, the oldest turns are dropped whole, and the chat says so.
+int chat(Session& session, ChatOptions options);
+
+}  // namespace dunlin::cli

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+
+#include "cli/commands.h"
+#include "cli/session_flags.h"
+#include "cli/version.h"
+#include "server/server.h"
+
+namespace dunlin::cli {
+namespace {
+
+struct ServeFlags {
+  SessionFlags session;
+  ServerConfig server;
+  int grace_s = 10;
+};
+
+int run_server(ServeFlags flags) {
+  auto session = open_session(flags.session);
+  if (!session) return report(session.error());
+  flags.server.version = version_text();
+  flags.server.grace = std::chrono::seconds(flags.grace_s);
+  const std::string name = (*session)->config().model_name;
+  const int context = (*session)->context_length();
+  flags.server.on_listening = [&](const std::string& url, int) {
+    fmt::print(stderr,
+               "dunlin: serving {} at {}, context {} tokens. Chat page: {}/  API: {}/v1  Ctrl-C "
+               "ends it.\n",
+               name, url, context, url, url);
+  };
+  const auto code = serve(**session, flags.server);
+  return code ? *code : report(code.error());
+}
+
+void add_server_flags(CLI::App& command, ServeFlags& flags) {
+  ServerConfig& server = flags.server;
+  command.add_option("--host", server.host, "Address to listen on; 0.0.0.0 lets other machines in")
+      ->capture_default_str()
+      ->envname("DUNLIN_HOST");
+  command.add_option("--port", server.port, "Port to listen on; 0: any free one")
+      ->check(CLI::Range(0, 65535))
+      ->capture_default_str()
+      ->envname("DUNLIN_PORT");
+  command
+      .add_option("--api-key", server.api_key,
+                  "Clients must send it as a bearer token (default: none asked)")
+      ->envname("DUNLIN_API_KEY");
+  command
+      .add_option("--max-queue", flags.session.session.engine.max_queue,
+                  "Requests that may wait; beyond it the answer is 429")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str()
+      ->envname("DUNLIN_MAX_QUEUE");
+  command
+      .add_option("--max-batch-tokens", flags.session.session.engine.max_batch_tokens,
+                  "Tokens computed in one step, prompts and answers together")
+      ->check(CLI::Range(16, 1 << 16))
+      ->capture_default_str()
+      ->envname("DUNLIN_MAX_BATCH_TOKENS");
+  command
+      .add_option("--model-name", flags.session.session.model_name,
+                  "What the API calls the model (default: the name given)")
+      ->envname("DUNLIN_MODEL_NAME");
+  command
+      .add_option("--grace", flags.grace_s,
+                  "Seconds that running answers get after the first Ctrl-C")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str()
+      ->envname("DUNLIN_GRACE");
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, Invocation& invocation) {
+  auto flags = std::make_shared<ServeFlags>();
+  CLI::App& command = *app.add_subcommand("serve", "Serve OpenAI's API and a chat page over HTTP");
+  add_session_flags(command, flags->session);
+  add_server_flags(command, *flags);
+  command.footer(
+      "Examples:\n"
+      "  dunlin serve smollm2-135m\n"
+      "  dunlin serve model.gguf --host 0.0.0.0 --port 9000 --api-key secret --max-seqs 16\n"
+      "  curl http://127.0.0.1:8080/v1/models");
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return run_server(*flags); }; });
+}
+
+}  // namespace dunlin::cli
