@@ -53,8 +53,8 @@ struct CallForm {
 
 class OpenAiCall final : public ApiCall {
  public:
-  OpenAiCall(std::string model, CallForm form,
-             std::vector<std::unique_ptr<Generation>> generations, std::vector<std::string> echoes)
+  OpenAiCall(std::string model, CallForm form, std::vector<std::unique_ptr<Generation>> generations,
+             std::vector<std::string> echoes)
       : form_(form), generations_(std::move(generations)), echoes_(std::move(echoes)) {
     info_ = {random_id(form_.is_chat ? "chatcmpl-" : "cmpl-"), std::move(model), unix_now_s()};
     const auto n = generations_.size() * static_cast<std::size_t>(form_.num_choices_per_prompt);
@@ -69,7 +69,6 @@ class OpenAiCall final : public ApiCall {
   bool is_streaming() const override { return form_.stream; }
   int num_choices() const override { return static_cast<int>(texts_.size()); }
   int max_tokens() const override { return form_.max_tokens; }
-  const std::vector<ChoiceReport>& reports() const override { return reports_; }
 
   void on_ready(std::function<void()> notify) override {
     for (const auto& generation : generations_) generation->on_ready(notify);
@@ -114,16 +113,15 @@ class OpenAiCall final : public ApiCall {
         delta->text.clear();
         delta->logprobs.clear();
       }
-      const std::size_t choice = generation_idx * static_cast<std::size_t>(
-                                                      form_.num_choices_per_prompt) +
-                                 static_cast<std::size_t>(delta->choice_idx);
+      const std::size_t choice =
+          generation_idx * static_cast<std::size_t>(form_.num_choices_per_prompt) +
+          static_cast<std::size_t>(delta->choice_idx);
       append_delta(texts_[choice], *delta);
       if (delta->finish != FinishReason::kNone) close_choice(*delta, texts_[choice]);
     }
   }
 
   void close_choice(const TextDelta& delta, ChoiceText& text) {
-    reports_.push_back({delta.stats, delta.finish});
     if (form_.drop_output) {
       text.finish = FinishReason::kLength;
     } else {
@@ -149,16 +147,16 @@ class OpenAiCall final : public ApiCall {
       const int idx = static_cast<int>(i);
       if (form_.is_chat) {
         if (has_text)
-          append_event(progress.bytes, format_chat_chunk(info_, idx, delta, form_.logprobs,
-                                                         form_.include_usage));
+          append_event(progress.bytes,
+                       format_chat_chunk(info_, idx, delta, form_.logprobs, form_.include_usage));
         if (ends)
-          append_event(progress.bytes, format_chat_finish_chunk(info_, idx, delta.finish,
-                                                                form_.include_usage));
+          append_event(progress.bytes,
+                       format_chat_finish_chunk(info_, idx, delta.finish, form_.include_usage));
       } else if (has_text || ends) {
         if (!ends) delta.finish = FinishReason::kNone;
         append_event(progress.bytes,
-                     format_completion_chunk(info_, idx, delta, form_.logprobs,
-                                             form_.include_usage, chunk_states_[i]));
+                     format_completion_chunk(info_, idx, delta, form_.logprobs, form_.include_usage,
+                                             chunk_states_[i]));
       }
     }
   }
@@ -189,7 +187,6 @@ class OpenAiCall final : public ApiCall {
   std::vector<std::string> echoes_;                       // one a prompt, or none
   std::vector<ChoiceText> texts_;                         // streaming: what isn't flushed yet
   std::vector<ChunkState> chunk_states_;
-  std::vector<ChoiceReport> reports_;
   Usage usage_;
   std::optional<ApiError> error_;
   bool roles_sent_ = false;
@@ -204,12 +201,14 @@ std::optional<ApiError> check_context(const Session& session, std::size_t num_pr
   if (num_prompt + std::max(max_tokens, 1) <= context) return std::nullopt;
   std::string message =
       num_prompt >= context
-          ? fmt::format("the prompt has {} tokens, but the context holds {} with the answer; "
-                        "shorten the prompt",
-                        num_prompt, context)
-          : fmt::format("the prompt has {} tokens and max_tokens is {}, but the context holds {}; "
-                        "ask for at most {} tokens or shorten the prompt",
-                        num_prompt, max_tokens, context, context - num_prompt);
+          ? fmt::format(
+                "the prompt has {} tokens, but the context holds {} with the answer; "
+                "shorten the prompt",
+                num_prompt, context)
+          : fmt::format(
+                "the prompt has {} tokens and max_tokens is {}, but the context holds {}; "
+                "ask for at most {} tokens or shorten the prompt",
+                num_prompt, max_tokens, context, context - num_prompt);
   return ApiError{400, std::move(message), param, "context_length_exceeded"};
 }
 
@@ -251,8 +250,8 @@ ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_vie
   auto prompt = session.chat_prompt(*request->messages, *request->template_vars,
                                     request->add_generation_prompt);
   if (!prompt) return api_fail(prompt_error(prompt.error(), "messages"));
-  if (auto error = check_context(session, prompt->size(), request->options.sampling.max_tokens,
-                                 "messages"))
+  if (auto error =
+          check_context(session, prompt->size(), request->options.sampling.max_tokens, "messages"))
     return api_fail(std::move(*error));
   auto generation = session.generate(std::move(*prompt), request->options);
   if (!generation) return api_fail(api_error_from(generation.error()));
@@ -276,7 +275,8 @@ ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::stri
       input.ids = std::move(*ids);
     }
     if (input.ids.empty())
-      return api_fail({400, "prompt is empty, and this model has no token to begin with", "prompt"});
+      return api_fail(
+          {400, "prompt is empty, and this model has no token to begin with", "prompt"});
     if (auto error = check_context(session, input.ids.size(), request->options.sampling.max_tokens,
                                    "prompt"))
       return api_fail(std::move(*error));

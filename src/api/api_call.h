@@ -2,32 +2,23 @@
 // come, read as bytes for the wire.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "api/api_error.h"
-#include "engine/request.h"
 #include "frontend/session.h"
 
 namespace dunlin {
-
-// How one choice ended, for metrics.
-struct ChoiceReport {
-  RequestStats stats;
-  FinishReason finish = FinishReason::kNone;
-};
 
 // Bounds the size of one event, and so what a slow reader's connection holds.
 inline constexpr int kMaxTokensPerAdvance = 512;
 
 // What one advance() brought.
 struct CallProgress {
-  std::string bytes;       // streaming: whole events; else the body, once done
+  std::string bytes;  // streaming: whole events; else the body, once done
   int num_new_tokens = 0;
   bool has_more = false;  // kMaxTokensPerAdvance was reached: advance again
   bool done = false;
@@ -47,7 +38,6 @@ class ApiCall {
   // Any thread; advance() then comes to its end soon.
   virtual void cancel() = 0;
 
-  virtual const std::vector<ChoiceReport>& reports() const = 0;  // of finished choices
   virtual int num_choices() const = 0;
   virtual int max_tokens() const = 0;  // as asked; 0: to the end of the context
 };

@@ -165,8 +165,8 @@ TEST(ChatCall, streams_the_text_that_a_whole_answer_has) {
 
 TEST(ChatCall, joins_waiting_tokens_into_one_event) {
   FakeSession fake(say(std::string(500, 'x')));
-  auto call = start_chat(*fake.session,
-                         R"({"messages":[{"role":"user","content":"x"}],"stream":true})");
+  auto call =
+      start_chat(*fake.session, R"({"messages":[{"role":"user","content":"x"}],"stream":true})");
   ASSERT_TRUE(call);
   while (fake.engine->num_alive() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const auto chunks = events(finish(**call).bytes);
@@ -176,8 +176,8 @@ TEST(ChatCall, joins_waiting_tokens_into_one_event) {
 TEST(ChatCall, refuses_a_prompt_beyond_the_context_with_the_numbers) {
   FakeSession fake(say("x"));
   const auto call = start_chat(
-      *fake.session, json{{"messages", {{{"role", "user"}, {"content", std::string(5000, 'a')}}}}}
-                         .dump());
+      *fake.session,
+      json{{"messages", {{{"role", "user"}, {"content", std::string(5000, 'a')}}}}}.dump());
   ASSERT_FALSE(call);
   EXPECT_EQ(call.error().code, "context_length_exceeded");
   EXPECT_EQ(call.error().http_status, 400);
@@ -248,8 +248,7 @@ TEST(CompletionCall, echoes_the_prompt_and_scores_it) {
   EXPECT_EQ(logprobs["tokens"], json::array({"a", "b", "x"}));
   EXPECT_TRUE(logprobs["token_logprobs"][0].is_null());
   EXPECT_TRUE(logprobs["token_logprobs"][1].is_number());
-  const json scored =
-      complete(fake, R"({"prompt":"ab","echo":true,"logprobs":1,"max_tokens":0})");
+  const json scored = complete(fake, R"({"prompt":"ab","echo":true,"logprobs":1,"max_tokens":0})");
   EXPECT_EQ(scored["choices"][0]["text"], "ab");
   EXPECT_EQ(scored["choices"][0]["logprobs"]["tokens"], json::array({"<|bos|>", "a", "b"}));
   EXPECT_EQ(scored["choices"][0]["logprobs"]["text_offset"], json::array({0, 0, 1}));

@@ -88,8 +88,8 @@ void FieldReader::read(const char* name, int& out, std::int64_t min, std::int64_
     return fail(name, fmt::format("must be an integer, not {}", json_kind(*value)));
   const auto number = as_integer(*value);
   if (!number || *number < min || *number > max)
-    return fail(name, fmt::format("must be an integer from {} to {}, got {}", min, max,
-                                  value->dump()));
+    return fail(name,
+                fmt::format("must be an integer from {} to {}, got {}", min, max, value->dump()));
   out = static_cast<int>(*number);
 }
 

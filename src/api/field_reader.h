@@ -21,9 +21,9 @@ class FieldReader {
 
   void read(const char* name, bool& out);
   void read(const char* name, std::string& out);
-  void read(const char* name, float& out);                                // finite
+  void read(const char* name, float& out);  // finite
   void read(const char* name, int& out, std::int64_t min, std::int64_t max);
-  void read(const char* name, std::uint64_t& out);                        // any 64-bit integer
+  void read(const char* name, std::uint64_t& out);  // any 64-bit integer
 
   // The field, or nullptr where it is absent or null.
   const nlohmann::ordered_json* find(const char* name) const;

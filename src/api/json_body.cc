@@ -49,8 +49,8 @@ ApiResult<std::shared_ptr<const ordered_json>> parse_json_body(std::string_view 
   try {
     auto json = std::make_shared<ordered_json>(ordered_json::parse(body.begin(), body.end()));
     if (!json->is_object())
-      return api_fail({400, fmt::format("the body is a JSON {}; send a JSON object",
-                                        json->type_name())});
+      return api_fail(
+          {400, fmt::format("the body is a JSON {}; send a JSON object", json->type_name())});
     return json;
   } catch (const ordered_json::parse_error& error) {
     return api_fail({400, fmt::format("the body is not valid JSON in UTF-8: it goes wrong at byte "

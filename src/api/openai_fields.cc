@@ -42,8 +42,8 @@ void add_stop(FieldReader& fields, const std::string& name, const ordered_json& 
   auto text = value.get<std::string>();
   if (text.empty()) return fields.fail(name, "must not be empty");
   if (text.size() > kMaxStopBytes)
-    return fields.fail(name, fmt::format("has {} bytes; at most {} are taken", text.size(),
-                                         kMaxStopBytes));
+    return fields.fail(
+        name, fmt::format("has {} bytes; at most {} are taken", text.size(), kMaxStopBytes));
   out.strings.push_back(std::move(text));
 }
 
@@ -53,8 +53,8 @@ void read_stop(FieldReader& fields, StopSpec& out) {
   if (!stop) return;
   if (!stop->is_array()) return add_stop(fields, "stop", *stop, out);
   if (stop->size() > kMaxStopStrings)
-    return fields.fail("stop", fmt::format("has {} entries; at most {} are taken", stop->size(),
-                                           kMaxStopStrings));
+    return fields.fail(
+        "stop", fmt::format("has {} entries; at most {} are taken", stop->size(), kMaxStopStrings));
   for (std::size_t i = 0; i < stop->size(); ++i)
     add_stop(fields, fmt::format("stop[{}]", i), (*stop)[i], out);
 }
@@ -66,8 +66,8 @@ void read_stop_token_ids(FieldReader& fields, int vocab_size, std::vector<TokenI
     return fields.fail("stop_token_ids", fmt::format("must be an array, not {}", json_kind(*ids)));
   if (ids->size() > 128) return fields.fail("stop_token_ids", "has more than 128 entries");
   for (std::size_t i = 0; i < ids->size(); ++i) {
-    const auto id = read_token_id(fields, fmt::format("stop_token_ids[{}]", i), (*ids)[i],
-                                  vocab_size);
+    const auto id =
+        read_token_id(fields, fmt::format("stop_token_ids[{}]", i), (*ids)[i], vocab_size);
     if (id) out.push_back(*id);
   }
 }
@@ -111,10 +111,9 @@ ApiResult<void> check_model(FieldReader& fields, const ParseContext& context) {
   std::string model;
   fields.read("model", model);
   if (!model.empty() && model != context.model_name) {
-    return api_fail({404,
-                     fmt::format("the model '{}' is not served here; '{}' is", model,
-                                 context.model_name),
-                     "model", "model_not_found"});
+    return api_fail(
+        {404, fmt::format("the model '{}' is not served here; '{}' is", model, context.model_name),
+         "model", "model_not_found"});
   }
   return {};
 }
@@ -153,8 +152,8 @@ void read_prompts(FieldReader& fields, const ParseContext& context, CompletionRe
     input.is_ids = true;
     input.ids.reserve(list.size());
     for (std::size_t i = 0; i < list.size() && !fields.error(); ++i) {
-      const auto id = read_token_id(fields, fmt::format("{}[{}]", name, i), list[i],
-                                    context.vocab_size);
+      const auto id =
+          read_token_id(fields, fmt::format("{}[{}]", name, i), list[i], context.vocab_size);
       if (id) input.ids.push_back(*id);
     }
     out.prompts.push_back(std::move(input));
@@ -171,8 +170,8 @@ void read_prompts(FieldReader& fields, const ParseContext& context, CompletionRe
   if (prompt->empty()) return fields.fail("prompt", "is empty");
   if ((*prompt)[0].is_number()) return read_ids("prompt", *prompt);
   if (prompt->size() > static_cast<std::size_t>(kMaxChoices))
-    return fields.fail("prompt", fmt::format("has {} entries; at most {} are taken", prompt->size(),
-                                             kMaxChoices));
+    return fields.fail(
+        "prompt", fmt::format("has {} entries; at most {} are taken", prompt->size(), kMaxChoices));
   for (std::size_t i = 0; i < prompt->size(); ++i) {
     const ordered_json& entry = (*prompt)[i];
     const std::string name = fmt::format("prompt[{}]", i);
@@ -181,10 +180,10 @@ void read_prompts(FieldReader& fields, const ParseContext& context, CompletionRe
     } else if (entry.is_array() && !entry.empty()) {
       read_ids(name, entry);
     } else {
-      return fields.fail(name, entry.is_array()
-                                   ? std::string("is empty")
-                                   : fmt::format("must be a string or an array of token ids, not {}",
-                                                 json_kind(entry)));
+      return fields.fail(
+          name, entry.is_array() ? std::string("is empty")
+                                 : fmt::format("must be a string or an array of token ids, not {}",
+                                               json_kind(entry)));
     }
   }
 }

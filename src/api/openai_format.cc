@@ -195,8 +195,8 @@ std::string format_completion_chunk(const AnswerInfo& info, int choice_idx, cons
   ordered_json choice;
   choice["index"] = choice_idx;
   choice["text"] = delta.text;
-  choice["logprobs"] = logprobs == LogprobsForm::kNone ? ordered_json(nullptr)
-                                                       : completion_logprobs(delta, state);
+  choice["logprobs"] =
+      logprobs == LogprobsForm::kNone ? ordered_json(nullptr) : completion_logprobs(delta, state);
   choice["finish_reason"] = finish_json(delta.finish);
   return chunk(info, "text_completion", std::move(choice), with_usage);
 }

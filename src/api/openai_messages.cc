@@ -67,8 +67,8 @@ ordered_json read_message(FieldReader& message) {
   if (role == "developer") role = "system";
   const std::initializer_list<const char*> known = {"system", "user", "assistant", "tool"};
   if (std::find(known.begin(), known.end(), role) == known.end()) {
-    message.fail("role", fmt::format("must be system, developer, user, assistant or tool, not '{}'",
-                                     role));
+    message.fail("role",
+                 fmt::format("must be system, developer, user, assistant or tool, not '{}'", role));
   }
   for (const char* field : {"tool_calls", "function_call", "audio"}) {
     const ordered_json* value = message.find(field);
@@ -128,8 +128,8 @@ void read_template_vars(FieldReader& fields, ChatRequest& out) {
       return fields.fail("chat_template_kwargs",
                          fmt::format("must be an object, not {}", json_kind(*given)));
     for (const auto& [key, value] : given->items()) {
-      for (const char* reserved : {"messages", "tools", "documents", "bos_token", "eos_token",
-                                   "add_generation_prompt"}) {
+      for (const char* reserved :
+           {"messages", "tools", "documents", "bos_token", "eos_token", "add_generation_prompt"}) {
         if (key == reserved)
           return fields.fail("chat_template_kwargs", fmt::format("must not hold '{}'", key));
       }

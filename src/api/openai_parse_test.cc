@@ -57,10 +57,26 @@ TEST(ChatParse, takes_every_field_it_knows) {
 }
 
 TEST(ChatParse, reads_null_as_absent) {
-  for (const char* field :
-       {"temperature", "top_p", "n", "stop", "max_tokens", "seed", "stream", "tools", "tool_choice",
-        "logit_bias", "user", "response_format", "logprobs", "top_logprobs", "presence_penalty",
-        "frequency_penalty", "stream_options", "max_completion_tokens", "functions", "grammar"}) {
+  for (const char* field : {"temperature",
+                            "top_p",
+                            "n",
+                            "stop",
+                            "max_tokens",
+                            "seed",
+                            "stream",
+                            "tools",
+                            "tool_choice",
+                            "logit_bias",
+                            "user",
+                            "response_format",
+                            "logprobs",
+                            "top_logprobs",
+                            "presence_penalty",
+                            "frequency_penalty",
+                            "stream_options",
+                            "max_completion_tokens",
+                            "functions",
+                            "grammar"}) {
     EXPECT_TRUE(chat(std::string(",\"") + field + "\":null")) << field;
   }
 }
@@ -121,7 +137,8 @@ TEST(ChatParse, refuses_what_is_not_there_yet_by_name) {
     EXPECT_NE(request.error().message.find("not supported yet"), std::string::npos) << field;
     EXPECT_FALSE(request.error().param.empty());
   }
-  EXPECT_TRUE(chat(R"(,"response_format":{"type":"text"},"tools":[],"tool_choice":"none","best_of":1)"));
+  EXPECT_TRUE(
+      chat(R"(,"response_format":{"type":"text"},"tools":[],"tool_choice":"none","best_of":1)"));
 }
 
 TEST(ChatParse, refuses_another_models_name_with_404) {
@@ -193,7 +210,8 @@ TEST(CompletionParse, refuses_prompts_that_are_none) {
 }
 
 TEST(CompletionParse, says_that_ids_are_out_of_vocabulary) {
-  for (const char* prompt : {"[-1]", "[[-1]]", "[0,999999999]", "[99999999999999999999]", "[1.5]"}) {
+  for (const char* prompt :
+       {"[-1]", "[[-1]]", "[0,999999999]", "[99999999999999999999]", "[1.5]"}) {
     const auto request = completion(std::string(",\"prompt\":") + prompt);
     ASSERT_FALSE(request) << prompt;
     EXPECT_NE(request.error().message.find("out of vocabulary"), std::string::npos);
@@ -243,8 +261,8 @@ TEST(Errors, have_one_status_each) {
 }
 
 TEST(Cases, raw_bodies_that_must_be_refused_are) {
-  for (const char* name : {"a2_deep_body", "a3_bad_key_echo", "a3_bad_utf8", "a3_empty",
-                           "a3_truncated"}) {
+  for (const char* name :
+       {"a2_deep_body", "a3_bad_key_echo", "a3_bad_utf8", "a3_empty", "a3_truncated"}) {
     std::ifstream file(std::string(DUNLIN_TESTS_DIR) + "/cases/raw/" + name + ".body",
                        std::ios::binary);
     ASSERT_TRUE(file) << name;

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/session_flags.h"
@@ -18,10 +21,23 @@ struct ServeFlags {
   int grace_s = 10;
 };
 
+// Every connection is a file descriptor, and the usual soft limit of 1024 leaves too few for the
+// files besides.
+void raise_file_limit(int max_connections) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const auto wanted = static_cast<rlim_t>(max_connections) + 256;
+  if (limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int run_server(ServeFlags flags) {
+  raise_file_limit(flags.server.max_connections);
   auto session = open_session(flags.session);
   if (!session) return report(session.error());
-  flags.server.version = version_text();
+  constexpr std::string_view kProgram = "dunlin ";
+  flags.server.version = std::string_view(version_text()).substr(kProgram.size());
   flags.server.grace = std::chrono::seconds(flags.grace_s);
   const std::string name = (*session)->config().model_name;
   const int context = (*session)->context_length();
@@ -30,6 +46,13 @@ int run_server(ServeFlags flags) {
                "dunlin: serving {} at {}, context {} tokens. Chat page: {}/  API: {}/v1  Ctrl-C "
                "ends it.\n",
                name, url, context, url, url);
+    if (!(*session)->has_chat_template()) {
+      fmt::print(stderr,
+                 "dunlin: {} is a base model without a chat template: it completes text "
+                 "(/v1/completions); chat needs --chat-template\n",
+                 name);
+    }
+    std::fflush(stderr);
   };
   const auto code = serve(**session, flags.server);
   return code ? *code : report(code.error());
@@ -60,6 +83,11 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::Range(16, 1 << 16))
       ->capture_default_str()
       ->envname("DUNLIN_MAX_BATCH_TOKENS");
+  command
+      .add_option("--max-connections", server.max_connections, "Open connections; more get a 503")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str()
+      ->envname("DUNLIN_MAX_CONNECTIONS");
   command
       .add_option("--model-name", flags.session.session.model_name,
                   "What the API calls the model (default: the name given)")

@@ -24,8 +24,8 @@ TokenLogprobText describe_token(const Tokenizer& tokenizer, TokenId id,
   if (!tokenizer.is_control(id)) out.num_chars = count_chars(out.bytes);
   out.top.reserve(logprobs.top.size());
   for (const auto& [top_id, top_logprob] : logprobs.top) {
-    out.top.push_back({token_text(tokenizer, top_id), tokenizer.token_bytes(top_id, true), top_id,
-                       top_logprob});
+    out.top.push_back(
+        {token_text(tokenizer, top_id), tokenizer.token_bytes(top_id, true), top_id, top_logprob});
   }
   return out;
 }
@@ -45,8 +45,8 @@ std::vector<TokenLogprobText> describe_prompt(const Tokenizer& tokenizer,
   std::vector<TokenLogprobText> out;
   out.reserve(prompt.size());
   for (std::size_t i = 0; i < prompt.size(); ++i) {
-    out.push_back(describe_token(tokenizer, prompt[i],
-                                 i < logprobs.size() ? logprobs[i] : TokenLogprobs{}));
+    out.push_back(
+        describe_token(tokenizer, prompt[i], i < logprobs.size() ? logprobs[i] : TokenLogprobs{}));
   }
   return out;
 }
@@ -73,8 +73,8 @@ TextDelta OutputProcessor::process(const TokenOutput& output) {
   const bool is_text = output.token && output.finish != FinishReason::kStop;
   if (is_text) {
     if (output.logprobs)
-      held_logprobs_.push_back({text_bytes_, describe_token(tokenizer_, *output.token,
-                                                            *output.logprobs)});
+      held_logprobs_.push_back(
+          {text_bytes_, describe_token(tokenizer_, *output.token, *output.logprobs)});
     push_text(detokenizer_.push(*output.token), delta);
   }
   if (output.finish != FinishReason::kNone && !stop_matcher_.matched()) {

@@ -7,7 +7,8 @@
 namespace dunlin {
 namespace {
 
-TokenOutput token(TokenId id, FinishReason finish = FinishReason::kNone, bool with_logprobs = false) {
+TokenOutput token(TokenId id, FinishReason finish = FinishReason::kNone,
+                  bool with_logprobs = false) {
   TokenOutput output;
   output.token = id;
   output.finish = finish;
@@ -30,8 +31,7 @@ Fed feed(const GenerationOptions& options, const std::string& bytes, FinishReaso
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const bool is_last = i + 1 == bytes.size();
     const auto id = static_cast<TokenId>(static_cast<unsigned char>(bytes[i]));
-    fed.last = processor.process(
-        token(id, is_last ? finish : FinishReason::kNone, with_logprobs));
+    fed.last = processor.process(token(id, is_last ? finish : FinishReason::kNone, with_logprobs));
     fed.text += fed.last.text;
     fed.pieces.push_back(fed.last.text);
     for (auto& entry : fed.last.logprobs) fed.logprobs.push_back(entry);

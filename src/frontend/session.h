@@ -21,10 +21,10 @@ namespace dunlin {
 
 struct SessionConfig {
   std::string model_path;
-  std::string model_name;               // what /v1/models and answers call it
-  int num_threads = 0;                  // 0: all cores this process may use
+  std::string model_name;  // what /v1/models and answers call it
+  int num_threads = 0;     // 0: all cores this process may use
   std::string isa = "auto";
-  std::string chat_template;            // overrides the model's; "" keeps it
+  std::string chat_template;  // overrides the model's; "" keeps it
   EngineConfig engine;
 };
 
@@ -33,7 +33,7 @@ struct SessionConfig {
 class Generation {
  public:
   virtual ~Generation() = default;
-  virtual std::optional<TextDelta> poll() = 0;                                 // never waits
+  virtual std::optional<TextDelta> poll() = 0;  // never waits
   virtual std::optional<TextDelta> wait(std::chrono::milliseconds timeout) = 0;
   virtual void on_ready(std::function<void()> notify) = 0;  // from the engine thread; be quick
   virtual bool finished() const = 0;                        // every choice has told its finish
@@ -61,16 +61,16 @@ class Session {
   // A raw prompt; special text in it is plain text. The model's prefix (BOS) is added. Thread-safe.
   virtual Result<std::vector<TokenId>> completion_prompt(std::string_view text) const = 0;
 
-  // Starts it. kInvalidArgument: an empty prompt, ids outside the vocabulary, wrong sampling fields,
-  // or prompt + max_tokens that the context can't hold (with the numbers). kResourceExhausted: too
-  // many wait already. kUnavailable: shutting down. Thread-safe. The Generation must not outlive the
-  // Session.
+  // Starts it. kInvalidArgument: an empty prompt, ids outside the vocabulary, wrong sampling
+  // fields, or prompt + max_tokens that the context can't hold (with the numbers).
+  // kResourceExhausted: too many wait already. kUnavailable: shutting down. Thread-safe. The
+  // Generation must not outlive the Session.
   virtual Result<std::unique_ptr<Generation>> generate(std::vector<TokenId> prompt,
                                                        GenerationOptions options) = 0;
 
   virtual bool has_chat_template() const = 0;
   virtual const SessionConfig& config() const = 0;
-  virtual int context_length() const = 0;        // tokens a sequence may hold here
+  virtual int context_length() const = 0;  // tokens a sequence may hold here
   virtual const Tokenizer& tokenizer() const = 0;
   virtual Engine& engine() = 0;
 };

@@ -109,7 +109,8 @@ TEST(Generation, cancels_its_requests_when_destroyed) {
 TEST(Generation, takes_all_choices_or_none) {
   EngineConfig config = FakeEngine::default_config();
   config.max_queue = 2;
-  FakeSession fake([](const EngineRequest&) { return std::vector<TokenId>(); }, kFakeTemplate, config);
+  FakeSession fake([](const EngineRequest&) { return std::vector<TokenId>(); }, kFakeTemplate,
+                   config);
   fake.engine->is_paused = true;
   const auto generation = fake.session->generate({'q'}, options_with(3));
   ASSERT_FALSE(generation);

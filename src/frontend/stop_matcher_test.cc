@@ -66,7 +66,9 @@ TEST(StopMatcher, passes_over_a_stop_string_that_ends_too_early) {
 // Against the plain definition: the first position where any stop string ends.
 TEST(StopMatcher, equals_a_search_of_the_whole_text_however_it_is_cut) {
   std::mt19937 random(7);
-  const auto draw = [&random](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  const auto draw = [&random](int n) {
+    return static_cast<int>(random() % static_cast<unsigned>(n));
+  };
   for (int round = 0; round < 3000; ++round) {
     std::string text;
     for (int i = 0; i < 30; ++i) text += static_cast<char>('a' + draw(3));

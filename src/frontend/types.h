@@ -14,47 +14,48 @@
 namespace dunlin {
 
 struct StopSpec {
-  std::vector<std::string> strings;     // at most 16, each 1 to 512 bytes
-  bool include_in_output = false;       // the stop string itself is part of the text
+  std::vector<std::string> strings;  // at most 16, each 1 to 512 bytes
+  bool include_in_output = false;    // the stop string itself is part of the text
 };
 
 // One generation's wishes, common to chat and completion.
 struct GenerationOptions {
-  SamplingParams sampling;              // max_tokens 0: to the end of the context
+  SamplingParams sampling;  // max_tokens 0: to the end of the context
   StopSpec stop;
-  int n = 1;                            // choices, each drawn with its own choice_idx
+  int n = 1;  // choices, each drawn with its own choice_idx
   int priority = 0;
-  bool echo_logprobs = false;           // TextDelta::prompt_logprobs in each choice
+  bool echo_logprobs = false;  // TextDelta::prompt_logprobs in each choice
 };
 
 struct TokenLogprobText {
-  std::string token;                    // as text, bytes that are not UTF-8 as U+FFFD
+  std::string token;  // as text, bytes that are not UTF-8 as U+FFFD
   std::string bytes;
   TokenId id = 0;
   float logprob = 0;
-  int num_chars = 0;                    // characters that begin in this token; 0 for control tokens
+  int num_chars = 0;  // characters that begin in this token; 0 for control tokens
   struct Alternative {
     std::string token;
     std::string bytes;
     TokenId id = 0;
     float logprob = 0;
   };
-  std::vector<Alternative> top;         // the k best, descending
+  std::vector<Alternative> top;  // the k best, descending
 };
 
 // A piece of the answer of one choice.
 struct TextDelta {
   int choice_idx = 0;
-  std::string text;                     // valid UTF-8, may be empty
+  std::string text;  // valid UTF-8, may be empty
   // Of the tokens whose text begins in what has been given out: a token wholly behind a stop
   // string, or one that ends the generation, has none.
   std::vector<TokenLogprobText> logprobs;
-  std::vector<TokenLogprobText> prompt_logprobs;  // under echo_logprobs, once; entry 0 has no number
+  std::vector<TokenLogprobText>
+      prompt_logprobs;  // under echo_logprobs, once; entry 0 has no number
   int num_new_tokens = 0;
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> stop_string;  // which one ended it
   std::optional<Status> error;
-  RequestStats stats;                   // whole with the last delta of the choice
+  RequestStats stats;  // whole with the last delta of the choice
 };
 
 }  // namespace dunlin

@@ -48,8 +48,8 @@ std::optional<ApiError> parse_error(const error_code& error, const ServerConfig&
     return ApiError{431, "the request's headers are larger than " +
                              std::to_string(config.max_header_bytes) + " bytes"};
   if (error == http::error::body_limit)
-    return ApiError{413, "the body is larger than " + std::to_string(config.max_body_bytes) +
-                             " bytes"};
+    return ApiError{413,
+                    "the body is larger than " + std::to_string(config.max_body_bytes) + " bytes"};
   if (error == http::error::end_of_stream || error == http::error::partial_message)
     return std::nullopt;
   if (error.category() == make_error_code(http::error::bad_method).category())
@@ -197,8 +197,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     const auto end = std::chrono::steady_clock::now() + config_.body_timeout;
     while (!parser.is_done()) {
-      const auto left = std::chrono::duration_cast<milliseconds>(
-          end - std::chrono::steady_clock::now());
+      const auto left =
+          std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now());
       arm(std::min(config_.body_stall, std::max(left, milliseconds(1))));
       auto [error, size] = co_await http::async_read_some(socket_, buffer_, parser, kAwait);
       disarm();
@@ -382,8 +382,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 void start_connection(ServerContext& context, asio::ip::tcp::socket socket) {
   auto connection = std::make_shared<Connection>(context, std::move(socket));
   asio::co_spawn(
-      context.io,
-      [connection]() -> awaitable<void> { co_await connection->run(); }, asio::detached);
+      context.io, [connection]() -> awaitable<void> { co_await connection->run(); },
+      asio::detached);
 }
 
 void wind_down(Connection& connection, bool cancel_running) {

@@ -2,7 +2,6 @@
 // thread. Include it in server/*.cc only.
 #pragma once
 
-
 #include <boost/asio/ip/tcp.hpp>
 
 #include "server/server_context.h"

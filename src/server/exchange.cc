@@ -1,7 +1,5 @@
 #include "server/exchange.h"
 
-#include <algorithm>
-#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -29,7 +27,8 @@ struct Exchange::Signal {
   }
 };
 
-Exchange::Exchange(ServerContext& context) : context_(context), signal_(std::make_shared<Signal>()) {
+Exchange::Exchange(ServerContext& context)
+    : context_(context), signal_(std::make_shared<Signal>()) {
   signal_->pool = &context.output_pool;
 }
 
@@ -41,10 +40,9 @@ Exchange::~Exchange() {
 void Exchange::start(Route route, std::string body, std::function<void()> wake) {
   wake_ = std::move(wake);
   signal_->exchange = weak_from_this();
-  boost::asio::post(context_.input_pool,
-                    [self = shared_from_this(), route, body = std::move(body)] {
-                      self->run_start(route, body);
-                    });
+  boost::asio::post(
+      context_.input_pool,
+      [self = shared_from_this(), route, body = std::move(body)] { self->run_start(route, body); });
 }
 
 void Exchange::run_start(Route route, const std::string& body) {
@@ -78,19 +76,6 @@ void Exchange::run_advance() {
     signal_->is_scheduled = false;
   }
   CallProgress progress = call_->advance();
-  if (progress.num_new_tokens > 0) {
-    const auto now = std::chrono::steady_clock::now();
-    if (last_tokens_) {
-      const std::chrono::duration<double> gap = now - *last_tokens_;
-      // Choices advance side by side: a step of all of them is one gap each.
-      const int side_by_side = std::min(call_->num_choices(), progress.num_new_tokens);
-      context_.metrics.record_gap(gap.count() * side_by_side, progress.num_new_tokens);
-    }
-    last_tokens_ = now;
-  }
-  if (progress.done) {
-    for (const ChoiceReport& report : call_->reports()) context_.metrics.record_finish(report);
-  }
   const bool has_more = progress.has_more;
   {
     const std::lock_guard lock(signal_->mutex);

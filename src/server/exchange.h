@@ -2,7 +2,6 @@
 // through the output pool, its bytes arrive at the I/O thread. Include it in server/*.cc only.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -27,7 +26,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // No more wake(): the connection has done with it.
   void detach();
 
-  bool is_started() const { return is_started_; }      // parsed: error() or an answer follows
+  bool is_started() const { return is_started_; }  // parsed: error() or an answer follows
   bool is_streaming() const { return is_streaming_; }
   bool is_done() const { return is_done_; }
   const std::optional<ApiError>& error() const { return error_; }
@@ -54,7 +53,6 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Made in the input pool; from then on advanced in the output pool only. The I/O thread may call
   // its cancel() once is_started_.
   std::unique_ptr<ApiCall> call_;
-  std::optional<std::chrono::steady_clock::time_point> last_tokens_;  // output pool
 };
 
 }  // namespace dunlin

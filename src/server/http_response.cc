@@ -61,8 +61,9 @@ std::string response_head(const HttpResponse& response, const HeadInfo& info) {
 
 std::string stream_head(const HeadInfo& info) {
   std::string head = head_begin(200, info);
-  head += "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
-          "X-Accel-Buffering: no\r\n";
+  head +=
+      "Content-Type: text/event-stream; charset=utf-8\r\nCache-Control: no-cache\r\n"
+      "X-Accel-Buffering: no\r\n";
   if (!info.http_1_0) head += "Transfer-Encoding: chunked\r\n";
   return head + "\r\n";
 }

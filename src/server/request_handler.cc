@@ -48,8 +48,8 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
                                               "served; use 127.0.0.1 or localhost",
                                               request.host)});
     if (!is_trusted_origin(request.origin, config.host))
-      return error_response({403, fmt::format("requests of web pages of '{}' are not taken",
-                                              request.origin)});
+      return error_response(
+          {403, fmt::format("requests of web pages of '{}' are not taken", request.origin)});
   }
   if (request.method == "OPTIONS" && (match.route != Route::kNone || request.target == "*")) {
     HttpResponse response;
@@ -61,13 +61,12 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
   }
   if (!config.api_key.empty() && needs_key(match.route) &&
       !is_right_key(request.authorization, config.api_key)) {
-    return error_response(
-        {401,
-         request.authorization.empty()
-             ? "an API key is needed; send it as 'Authorization: Bearer KEY'"
-             : "the API key is wrong",
-         {},
-         "invalid_api_key"});
+    return error_response({401,
+                           request.authorization.empty()
+                               ? "an API key is needed; send it as 'Authorization: Bearer KEY'"
+                               : "the API key is wrong",
+                           {},
+                           "invalid_api_key"});
   }
   if (match.route == Route::kNone) {
     return error_response({404,
@@ -78,15 +77,14 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
                            "not_found"});
   }
   if (!is_allowed(match.route, request.method)) {
-    HttpResponse response = error_response(
-        {405, fmt::format("{} is not allowed here; use {}", request.method,
-                          allowed_methods(match.route))});
+    HttpResponse response =
+        error_response({405, fmt::format("{} is not allowed here; use {}", request.method,
+                                         allowed_methods(match.route))});
     response.headers.emplace_back("Allow", allowed_methods(match.route));
     return response;
   }
   const bool generates = match.route == Route::kChat || match.route == Route::kCompletions;
-  if (generates && context.draining)
-    return error_response({503, "the server is shutting down"});
+  if (generates && context.draining) return error_response({503, "the server is shutting down"});
   return std::nullopt;
 }
 
@@ -97,10 +95,10 @@ HttpResponse answer_simple(const ServerContext& context, const RequestView& requ
     case Route::kModel: {
       const ModelInfo model = model_info(context);
       if (match.model_id == model.name) return json_response(format_model(model));
-      return error_response({404,
-                             fmt::format("the model '{}' is not served here; '{}' is",
-                                         match.model_id, model.name),
-                             "model", "model_not_found"});
+      return error_response(
+          {404,
+           fmt::format("the model '{}' is not served here; '{}' is", match.model_id, model.name),
+           "model", "model_not_found"});
     }
     case Route::kHealth: {
       HttpResponse response =

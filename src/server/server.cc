@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <fmt/format.h>
 
 #include "server/connection.h"
 #include "server/http_response.h"
@@ -33,9 +33,10 @@ Status bind_error(const error_code& error, const ServerConfig& config) {
     const std::string by = holder ? fmt::format("{} (process {})", holder->name, holder->pid)
                                   : std::string("another process");
     const int other = config.port < 65535 ? config.port + 1 : 8080;
-    return Status(StatusCode::kAlreadyExists,
-                  fmt::format("port {} is taken by {}; stop it, or choose another port with --port {}",
-                              config.port, by, other));
+    return Status(
+        StatusCode::kAlreadyExists,
+        fmt::format("port {} is taken by {}; stop it, or choose another port with --port {}",
+                    config.port, by, other));
   }
   if (error == asio::error::access_denied) {
     return Status(StatusCode::kPermissionDenied,
@@ -43,9 +44,9 @@ Status bind_error(const error_code& error, const ServerConfig& config) {
                               "with --port 8080",
                               config.port));
   }
-  return Status(StatusCode::kInvalidArgument,
-                fmt::format("can't listen on {} port {}: {}", config.host, config.port,
-                            error.message()));
+  return Status(
+      StatusCode::kInvalidArgument,
+      fmt::format("can't listen on {} port {}: {}", config.host, config.port, error.message()));
 }
 
 std::string url_of(const tcp::endpoint& endpoint) {
@@ -60,9 +61,9 @@ std::string url_of(const tcp::endpoint& endpoint) {
 Result<std::vector<tcp::endpoint>> resolve(asio::io_context& io, const ServerConfig& config) {
   tcp::resolver resolver(io);
   error_code error;
-  const auto found = resolver.resolve(config.host, std::to_string(config.port),
-                                      tcp::resolver::passive | tcp::resolver::numeric_service,
-                                      error);
+  const auto found =
+      resolver.resolve(config.host, std::to_string(config.port),
+                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
   if (error)
     return invalid(fmt::format("the host '{}' is not known: {}", config.host, error.message()));
   std::vector<tcp::endpoint> endpoints;
@@ -135,8 +136,7 @@ struct HttpServer::Impl {
 
   // The answer fits a fresh socket's buffer, so this doesn't wait.
   static void turn_away(tcp::socket& socket) {
-    const HttpResponse response =
-        error_response({503, "too many connections; try again soon"});
+    const HttpResponse response = error_response({503, "too many connections; try again soon"});
     const std::string bytes =
         response_head(response, {false, false, pick_request_id({})}) + response.body;
     error_code ignored;

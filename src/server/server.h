@@ -22,19 +22,19 @@ struct ServerConfig {
   std::string api_key;             // "": none asked. Health and the page stay open.
   std::string version = "0";       // what /version says
 
-  std::chrono::milliseconds grace{10'000};          // for running answers after the first signal
-  std::chrono::milliseconds idle_timeout{75'000};   // an open connection without a request
-  std::chrono::milliseconds header_timeout{10'000}; // first byte to last byte of the headers
-  std::chrono::milliseconds body_stall{15'000};     // longest pause while a body comes
-  std::chrono::milliseconds body_timeout{300'000};  // and the whole body
-  std::chrono::milliseconds write_stall{30'000};    // a reader that takes nothing for so long is gone
+  std::chrono::milliseconds grace{10'000};           // for running answers after the first signal
+  std::chrono::milliseconds idle_timeout{75'000};    // an open connection without a request
+  std::chrono::milliseconds header_timeout{10'000};  // first byte to last byte of the headers
+  std::chrono::milliseconds body_stall{15'000};      // longest pause while a body comes
+  std::chrono::milliseconds body_timeout{300'000};   // and the whole body
+  std::chrono::milliseconds write_stall{30'000};  // a reader that takes nothing for so long is gone
 
   int max_connections = 1024;
   std::size_t max_header_bytes = 32 << 10;
   std::size_t max_body_bytes = 16 << 20;
-  std::size_t max_held_body_bytes = 256 << 20;   // of all connections together
-  std::size_t max_pending_bytes = 256 << 10;     // events a slow reader has not taken yet
-  std::size_t max_pipelined_bytes = 64 << 10;    // read ahead while an answer runs
+  std::size_t max_held_body_bytes = 256 << 20;  // of all connections together
+  std::size_t max_pending_bytes = 256 << 10;    // events a slow reader has not taken yet
+  std::size_t max_pipelined_bytes = 64 << 10;   // read ahead while an answer runs
 
   bool handle_signals = false;  // SIGINT and SIGTERM: drain, a second one stops at once
   // Told once, when connections are accepted: the URL and the port.

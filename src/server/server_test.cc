@@ -74,9 +74,11 @@ std::string get(const std::string& path, const std::string& headers = {},
                 const std::string& method = "GET") {
   return method + " " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + headers + "\r\n";
 }
-std::string post(const std::string& path, const std::string& body, const std::string& headers = {}) {
-  return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\n" + headers + "\r\n" + body;
+std::string post(const std::string& path, const std::string& body,
+                 const std::string& headers = {}) {
+  return "POST " + path +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + std::to_string(body.size()) + "\r\n" +
+         headers + "\r\n" + body;
 }
 std::string chat_body(const std::string& fields = {}) {
   return R"({"messages":[{"role":"user","content":"hi"}])" + fields + "}";
@@ -84,7 +86,9 @@ std::string chat_body(const std::string& fields = {}) {
 std::string chat(const std::string& fields = {}, const std::string& headers = {}) {
   return post("/v1/chat/completions", chat_body(fields), headers);
 }
-std::string body_of(const std::string& answer) { return answer.substr(answer.find("\r\n\r\n") + 4); }
+std::string body_of(const std::string& answer) {
+  return answer.substr(answer.find("\r\n\r\n") + 4);
+}
 
 std::string ask(int port, const std::string& request) {
   RawClient client(port);
@@ -218,8 +222,10 @@ TEST(Server, refuses_broken_requests_and_closes) {
   TestServer server;
   for (const std::string& request :
        {std::string("hello\r\n\r\n"), std::string("GET / HTTP/9.9\r\n\r\n"),
-        std::string("GET / HTTP/1.1\r\nbad header\r\n\r\n"), std::string("\x16\x03\x01\x02\x00\r\n\r\n", 9),
-        std::string("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n"),
+        std::string("GET / HTTP/1.1\r\nbad header\r\n\r\n"),
+        std::string("\x16\x03\x01\x02\x00\r\n\r\n", 9),
+        std::string(
+            "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: x\r\n\r\n"),
         std::string("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
                     "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
         std::string("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
@@ -244,10 +250,12 @@ TEST(Server, refuses_large_headers_and_bodies_without_reading_them) {
   EXPECT_THAT(ask(server.port, get("/health", "X-Long: " + std::string(40'000, 'a') + "\r\n")),
               StartsWith("HTTP/1.1 431"));
   RawClient declared(server.port);
-  declared.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n");
+  declared.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n");
   EXPECT_THAT(declared.read_answer(), StartsWith("HTTP/1.1 413"));
   RawClient chunked(server.port);
-  chunked.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  chunked.send(
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
   for (int i = 0; i < 50; ++i) chunked.send("64\r\n" + std::string(100, ' ') + "\r\n");
   EXPECT_THAT(chunked.read_answer(), StartsWith("HTTP/1.1 413"));
   // The client sees the answer though it is still sending.
@@ -262,7 +270,7 @@ TEST(Server, bounds_the_bodies_of_all_connections_together) {
   RawClient first(server.port);
   first.send("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{");
   std::this_thread::sleep_for(milliseconds(50));
-  EXPECT_THAT(ask(server.port, chat({}, "X-Pad: 1\r\n") ), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(ask(server.port, chat({}, "X-Pad: 1\r\n")), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(ask(server.port, post("/v1/completions", std::string(200, ' '))),
               StartsWith("HTTP/1.1 503"));
   first.close();
@@ -278,13 +286,17 @@ TEST(Server, takes_a_body_in_pieces_in_chunks_and_after_100_continue) {
   EXPECT_THAT(slow.read_answer(), StartsWith("HTTP/1.1 200"));
   const std::string body = chat_body();
   RawClient chunked(server.port);
-  chunked.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+  chunked.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: "
+      "chunked\r\n\r\n");
   for (const char byte : body) chunked.send("1\r\n" + std::string(1, byte) + "\r\n");
   chunked.send("0\r\n\r\n");
   EXPECT_THAT(chunked.read_answer(), StartsWith("HTTP/1.1 200"));
   RawClient waiting(server.port);
-  waiting.send("POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
-               "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n");
+  waiting.send(
+      "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+      "Content-Length: " +
+      std::to_string(body.size()) + "\r\n\r\n");
   EXPECT_THAT(waiting.read_answer(false), StartsWith("HTTP/1.1 100"));
   waiting.send(body);
   EXPECT_THAT(waiting.read_answer(), StartsWith("HTTP/1.1 200"));
@@ -492,11 +504,12 @@ TEST(Server, shows_metrics_under_vllms_names) {
   ask(server.port, chat());
   const std::string metrics = ask(server.port, get("/metrics"));
   for (const char* name :
-       {"vllm:num_requests_running{engine=\"0\",model_name=\"fake\"} 0", "vllm:num_requests_waiting",
-        "vllm:kv_cache_usage_perc", "vllm:generation_tokens_total", "vllm:prompt_tokens_total",
-        "vllm:request_success_total{engine=\"0\",model_name=\"fake\",finished_reason=\"stop\"} 1",
+       {"vllm:num_requests_running{model_name=\"fake\",engine=\"0\"} 0",
+        "vllm:num_requests_waiting", "vllm:kv_cache_usage_perc", "vllm:generation_tokens_total",
+        "vllm:prompt_tokens_total",
+        "vllm:request_success_total{model_name=\"fake\",engine=\"0\",finished_reason=\"stop\"} 1",
         "vllm:time_to_first_token_seconds_bucket", "vllm:prefix_cache_hits_total",
-        "vllm:e2e_request_latency_seconds_count{engine=\"0\",model_name=\"fake\"} 1"}) {
+        "vllm:request_params_n_count{model_name=\"fake\",engine=\"0\"} 1"}) {
     EXPECT_THAT(metrics, HasSubstr(name));
   }
 }

@@ -7,9 +7,9 @@
 namespace dunlin {
 
 struct StaticFile {
-  std::string_view path;          // "/app.js"; the page itself is "/index.html"
+  std::string_view path;  // "/app.js"; the page itself is "/index.html"
   std::string_view content_type;
-  std::string_view etag;          // quoted, of the content
+  std::string_view etag;  // quoted, of the content
   std::string_view content;
 };
 

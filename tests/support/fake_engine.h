@@ -44,7 +44,7 @@ class FakeEngine final : public Engine {
     return config;
   }
 
-  std::atomic<int> step_ms = 0;      // how long a step takes
+  std::atomic<int> step_ms = 0;         // how long a step takes
   std::atomic<bool> is_paused = false;  // nothing is scheduled: requests wait
 
   Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) override {
@@ -150,7 +150,8 @@ class FakeEngine final : public Engine {
   static TokenLogprobs fake_logprobs(TokenId token, int num) {
     TokenLogprobs out;
     out.logprob = -0.5f;
-    for (int i = 0; i < num; ++i) out.top.emplace_back((token + i) % 256, -0.5f - 0.25f * static_cast<float>(i));
+    for (int i = 0; i < num; ++i)
+      out.top.emplace_back((token + i) % 256, -0.5f - 0.25f * static_cast<float>(i));
     return out;
   }
 
@@ -158,8 +159,8 @@ class FakeEngine final : public Engine {
   static bool give_token(State& state) {
     const SamplingParams& sampling = state.request.sampling;
     TokenOutput output;
-    const TokenId token = state.num_given < state.tokens.size() ? state.tokens[state.num_given]
-                                                                : TokenId{'.'};
+    const TokenId token =
+        state.num_given < state.tokens.size() ? state.tokens[state.num_given] : TokenId{'.'};
     ++state.num_given;
     output.token = token;
     if (sampling.num_logprobs >= 0) output.logprobs = fake_logprobs(token, sampling.num_logprobs);
@@ -169,8 +170,9 @@ class FakeEngine final : public Engine {
     }
     const auto& eos = state.request.eos_ids;
     const auto& stops = sampling.stop_token_ids;
-    const bool is_end = (!sampling.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end()) ||
-                        std::find(stops.begin(), stops.end(), token) != stops.end();
+    const bool is_end =
+        (!sampling.ignore_eos && std::find(eos.begin(), eos.end(), token) != eos.end()) ||
+        std::find(stops.begin(), stops.end(), token) != stops.end();
     if (is_end) {
       output.finish = FinishReason::kStop;
     } else if (static_cast<int>(state.num_given) >= sampling.max_tokens) {

@@ -62,8 +62,8 @@ class RawClient {
     return received_;
   }
   const std::string& read_until_text(std::string_view text, int timeout_ms = 5000) {
-    return read_until([text](const std::string& all) { return all.find(text) != std::string::npos; },
-                      timeout_ms);
+    return read_until(
+        [text](const std::string& all) { return all.find(text) != std::string::npos; }, timeout_ms);
   }
   const std::string& read_to_end(int timeout_ms = 5000) {
     return read_until([](const std::string&) { return false; }, timeout_ms);
