@@ -39,7 +39,7 @@ def check_finishes_what_runs(dunlin, model, number):
 
 def check_second_signal(dunlin, model):
     with RunningServer(dunlin, model) as server:
-        stream = EventStream(server, CHAT, LONG)
+        stream = EventStream(server, CHAT, LONG | {"n": 8})
         next(iter(stream))
         server.process.send_signal(signal.SIGTERM)
         time.sleep(0.1)
