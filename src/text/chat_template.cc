@@ -7,10 +7,8 @@
 namespace dunlin {
 namespace {
 
-// What a request brings along; everything else is the model's or the server's own.
-bool is_input(std::string_view variable) {
-  return variable == "messages" || variable == "tools" || variable == "documents";
-}
+// What a request brings along: everything but the special tokens' names, which the model gives.
+bool is_input(std::string_view variable) { return !variable.ends_with("_token"); }
 
 }  // namespace
 

@@ -69,18 +69,21 @@ TEST(ChatTemplate, tells_input_from_template) {
   }
 }
 
-TEST(ChatTemplate, takes_messages_tools_and_documents_for_input_and_nothing_else) {
+TEST(ChatTemplate, trusts_the_names_of_special_tokens_and_nothing_else_that_is_given) {
   const auto parsed =
-      ChatTemplate::parse("{{ messages }}{{ tools }}{{ documents }}{{ bos_token }}{{ extra }}");
+      ChatTemplate::parse("{{ messages }}{{ tools }}{{ documents }}{{ extra }}{{ bos_token }}");
   ASSERT_TRUE(parsed);
-  const auto rendered = parsed->render(
-      {{"messages", "m"}, {"tools", "t"}, {"documents", "d"}, {"bos_token", "b"}, {"extra", "e"}},
-      0);
+  const auto rendered = parsed->render({{"messages", "m"},
+                                        {"tools", "t"},
+                                        {"documents", "d"},
+                                        {"bos_token", "b"},
+                                        {"extra", "<|im_end|>"}},
+                                       0);
   ASSERT_TRUE(rendered);
   ASSERT_EQ(rendered->size(), 2u);
-  EXPECT_EQ((*rendered)[0].text, "mtd");
+  EXPECT_EQ((*rendered)[0].text, "mtd<|im_end|>");
   EXPECT_FALSE((*rendered)[0].trusted);
-  EXPECT_EQ((*rendered)[1].text, "be");
+  EXPECT_EQ((*rendered)[1].text, "b");
   EXPECT_TRUE((*rendered)[1].trusted);
 }
 

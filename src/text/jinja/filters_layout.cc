@@ -50,7 +50,6 @@ Value indent(Runtime& runtime, Args& args) {
 }
 
 Value truncate(Runtime& runtime, Args& args) {
-  const StrPtr& s = must_be_text(args.pos[0]);
   const Int length = args.has(1) ? to_index(args.pos[1]) : 255;
   const bool kill_words = args.has(2) && runtime.truthy(args.pos[2]);
   const StrPtr end = args.has(3) ? must_be_text(args.pos[3]) : make_str(runtime.budget(), "...");
@@ -60,7 +59,9 @@ Value truncate(Runtime& runtime, Args& args) {
     fault("expected length >= " + int_text(end_length) + ", got " + int_text(length));
   }
   if (leeway < 0) fault("expected leeway >= 0, got " + int_text(leeway));
-  if (static_cast<Int>(s->length()) <= length + leeway) return args.pos[0];
+  const auto size = runtime.length(args.pos[0]);
+  if (size && static_cast<Int>(*size) <= length + leeway) return args.pos[0];
+  const StrPtr& s = must_be_text(args.pos[0]);
   StrPtr kept =
       substr(runtime.budget(), s, 0, s->offset_of(static_cast<std::size_t>(length - end_length)));
   if (!kill_words) {

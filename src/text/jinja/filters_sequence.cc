@@ -80,7 +80,7 @@ Value sort_key(Runtime& runtime, const Value& item, const Value& attribute, bool
     part = runtime.path(item, part);
     if (!case_sensitive) part = ignore_case(runtime, part);
   }
-  return parts.size() == 1 ? parts[0] : runtime.list(std::move(parts));
+  return runtime.list(std::move(parts));  // a list, as in Jinja: equal parts are not ordered
 }
 
 Value sort(Runtime& runtime, Args& args) {

@@ -47,8 +47,14 @@ bool callable(const Value& v) {
   return v.is_undefined() || (v.is_object() && v.object().callable());
 }
 bool escaped(const Value& v) { return v.is_string() && v.str().markup(); }
-bool filter(const Value& v) { return v.is_string() && find_filter(v.text()) != nullptr; }
-bool test(const Value& v) { return v.is_string() && find_test(v.text()) != nullptr; }
+bool filter(const Value& v) {
+  hash_of(v);  // faults on what can be no name
+  return v.is_string() && find_filter(v.text()) != nullptr;
+}
+bool test(const Value& v) {
+  hash_of(v);
+  return v.is_string() && find_test(v.text()) != nullptr;
+}
 
 Value iterable(Runtime& runtime, Args& args) {
   return Value::boolean(runtime.iterable(args.pos[0]));
