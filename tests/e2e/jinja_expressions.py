@@ -431,6 +431,12 @@ range(1, 10, 3)
 range(5, 0, -2) | list
 range(5)[1:3]
 range(5)[-1]
+range(2, 9, 2).index(4)
+range(3).count(2)
+('<a>' | safe) | list
+d | sort(attribute='zz')
+'ab' | truncate(5)
+xs | truncate(5)
 range(3) | length
 range(0) | list
 2 in range(3)
@@ -619,6 +625,8 @@ xs | map('nope') | list
 xs | select('nope') | list
 xs | map | list
 xs['a':]
+xs is filter
+range(3).index(7)
 xs[::0]
 n[1:]
 d[1:]

@@ -51,7 +51,9 @@ class SequenceIterator : public Iterator {
     const std::string& text = source_.text();
     if (at_ >= text.size()) return false;
     const std::size_t size = sequence_length(text[at_]);
-    out = Value::string(substr(runtime.budget(), source_.str_ptr(), at_, at_ + size));
+    StrBuilder character(runtime.budget());
+    character.append(source_.str(), at_, at_ + size);
+    out = Value::string(character.finish());  // plain text even out of markup, as in Python
     at_ += size;
     return true;
   }

@@ -159,6 +159,20 @@ Value update(Runtime& runtime, Args& args) {
   return Value::none();
 }
 
+Value count_in_range(Runtime& runtime, Args& args) {
+  return Value::integer(runtime.contains(args.pos[0], args.pos[1]) ? 1 : 0);
+}
+
+Value index_in_range(Runtime& runtime, Args& args) {
+  const Range& range = *args.pos[0].as<Range>();
+  for (std::size_t i = 0; i < range.length(); ++i) {
+    if (equal(runtime.budget(), Value::integer(range.at(i)), args.pos[1])) {
+      return Value::integer(static_cast<Int>(i));
+    }
+  }
+  fault(runtime.repr_text(args.pos[1]) + " is not in range");
+}
+
 Value is_integer(Runtime&, Args& args) {
   const double x = args.pos[0].as_float();
   return Value::boolean(x - x == 0 && x == static_cast<double>(static_cast<long long>(x)));
@@ -178,6 +192,8 @@ constexpr Builtin kList[] = {
     {"sort", "self reverse", 1, sort},
 };
 constexpr Builtin kTuple[] = {{"count", "self value", 2, count}, {"index", "self value", 2, index}};
+constexpr Builtin kRange[] = {{"count", "self value", 2, count_in_range},
+                              {"index", "self value", 2, index_in_range}};
 constexpr Builtin kDict[] = {
     {"clear", "self", 1, clear_dict},
     {"copy", "self", 1, copy_dict},
@@ -212,6 +228,7 @@ const Builtin* find_method(const Value& self, std::string_view name) {
   if (!self.is_object()) return nullptr;
   if (self.as<Dict>() != nullptr) return search(kDict, name);
   if (self.as<List>() != nullptr) return search(kList, name);
+  if (self.as<Range>() != nullptr) return search(kRange, name);
   return self.as<Tuple>() != nullptr ? search(kTuple, name) : nullptr;
 }
 
