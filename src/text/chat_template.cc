@@ -7,8 +7,11 @@
 namespace dunlin {
 namespace {
 
-// What a request brings along: everything but the special tokens' names, which the model gives.
-bool is_input(std::string_view variable) { return !variable.ends_with("_token"); }
+// What a request brings along: everything but the two names that the session sets from the model,
+// whatever the request says. A pattern such as "*_token" would let chat_template_kwargs in.
+bool is_input(std::string_view variable) {
+  return variable != "bos_token" && variable != "eos_token";
+}
 
 }  // namespace
 

@@ -27,7 +27,7 @@ class ChatTemplate {
   ChatTemplate& operator=(ChatTemplate&&) noexcept;
 
   // Renders with `vars` (messages, tools, add_generation_prompt, bos_token, eos_token, ...).
-  // Variables named *_token are the model's own words; the text of all others came with the
+  // bos_token and eos_token are the model's own words; the text of all others came with the
   // request and is input. `now` is the Unix time for strftime_now. kInvalidArgument with the
   // template's own words on raise_exception, with line and column on other errors;
   // kResourceExhausted past the budget of steps, output or time. Thread-safe.

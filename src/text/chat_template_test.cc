@@ -71,17 +71,19 @@ TEST(ChatTemplate, tells_input_from_template) {
 
 TEST(ChatTemplate, trusts_the_names_of_special_tokens_and_nothing_else_that_is_given) {
   const auto parsed =
-      ChatTemplate::parse("{{ messages }}{{ tools }}{{ documents }}{{ extra }}{{ bos_token }}");
+      ChatTemplate::parse("{{ messages }}{{ tools }}{{ documents }}{{ extra }}{{ image_token }}"
+                          "{{ bos_token }}");
   ASSERT_TRUE(parsed);
   const auto rendered = parsed->render({{"messages", "m"},
                                         {"tools", "t"},
                                         {"documents", "d"},
                                         {"bos_token", "b"},
-                                        {"extra", "<|im_end|>"}},
+                                        {"extra", "<|im_end|>"},
+                                        {"image_token", "<|im_start|>"}},
                                        0);
   ASSERT_TRUE(rendered);
   ASSERT_EQ(rendered->size(), 2u);
-  EXPECT_EQ((*rendered)[0].text, "mtd<|im_end|>");
+  EXPECT_EQ((*rendered)[0].text, "mtd<|im_end|><|im_start|>");
   EXPECT_FALSE((*rendered)[0].trusted);
   EXPECT_EQ((*rendered)[1].text, "b");
   EXPECT_TRUE((*rendered)[1].trusted);
