@@ -87,7 +87,7 @@ struct Phase {
 const GemmKernels& gemm_kernels(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return kAvx2Gemm;
-  if (isa == Isa::kAvx512) return kAvx2Gemm;  // the same bits
+  if (isa == Isa::kAvx512) return kAvx512Gemm;
 #endif
   DUNLIN_DCHECK(isa == Isa::kReferenceQ8 || isa == Isa::kPortable, "no panel kernels");
   return kReferenceQ8Gemm;

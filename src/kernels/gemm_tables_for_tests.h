@@ -13,10 +13,18 @@ struct NamedKernels {
   const GemmKernels* table;
 };
 
+#ifdef DUNLIN_SIMDE_TESTS
+extern const GemmKernels kSimdeAvx512Gemm;
+#endif
+
 inline std::vector<NamedKernels> kernels_to_test() {
   std::vector<NamedKernels> tables = {{"reference-q8", &kReferenceQ8Gemm}};
 #if defined(__x86_64__)
   if (best_isa() >= Isa::kAvx2) tables.push_back({"avx2", &kAvx2Gemm});
+  if (best_isa() >= Isa::kAvx512) tables.push_back({"avx512", &kAvx512Gemm});
+#ifdef DUNLIN_SIMDE_TESTS
+  if (best_isa() >= Isa::kAvx2) tables.push_back({"avx512 over SIMDe", &kSimdeAvx512Gemm});
+#endif
 #endif
   return tables;
 }

@@ -3,15 +3,20 @@
 // Few tokens: codes are unpacked in registers as the panel streams by. More: a strip of the panel
 // is unpacked once into the first-level cache and all tokens run over it, four at a time.
 #include "kernels/gemm_avx2_blocks.h"
+#include "kernels/gemm_avx2_plain.h"
 #include "kernels/gemm_avx2_rows.h"
 
 namespace dunlin {
 namespace {
 
-// With at most this many tokens unpacking in registers is cheaper.
-constexpr std::int64_t kDirectTokens = 4;
 // Tokens that run over one unpacked strip: their accumulators take 8 KiB.
 constexpr std::int64_t kGroupTokens = 128;
+// With at most this many tokens unpacking in registers, again for each tile, is cheaper than a
+// strip. Eight bits hardly need unpacking, and as int16 pairs they would take twice the room.
+template <typename Format>
+constexpr std::int64_t kDirectTokens = Format::Bits::kBlockBytes == 512 ? kGroupTokens
+                                       : Format::kSigned                ? 8
+                                                                        : 4;
 // Bytes of an unpacked strip: half of the first-level cache.
 constexpr int kStripBytes = 16384;
 
@@ -26,9 +31,11 @@ DUNLIN_INLINE TokenTile<T> token_tile(const PanelJob& job, std::int64_t first, s
   return tile;
 }
 
+// The codes of a strip's blocks, unpacked on the way into registers.
 template <typename Format>
 struct DirectSource {
   const std::byte* bits;
+  DUNLIN_INLINE DirectSource after_first_tile() const { return *this; }
   DUNLIN_INLINE auto operator()(int block) const {
     const std::byte* at = bits + block * Format::Bits::kBlockBytes;
     // The hardware's prefetchers stop at pages; this runs ahead of them.
@@ -44,23 +51,14 @@ struct DirectSource {
   }
 };
 
-template <typename Format, int T>
-void direct_panel(const PanelJob& job, std::int64_t panel) {
-  using Scales = typename Format::Scales;
-  const std::int64_t num_blocks = job.cols / kBlockCols;
-  const std::byte* records = job.panels + panel * job.panel_bytes;
-  const std::byte* bits = records + PanelShape<Format>::scales_bytes(num_blocks);
-  alignas(64) float acc[T][16] = {};
-  StripScales scales;
-  for (std::int64_t first = 0; first < num_blocks; first += kStripBlocks) {
-    const std::int64_t left = num_blocks - first;
-    const int count = left < kStripBlocks ? static_cast<int>(left) : kStripBlocks;
-    unpack_scales<Scales>(records, first, count, scales);
-    run_strip<Format, T>(DirectSource<Format>{bits + first * Format::Bits::kBlockBytes}, count,
-                         scales, token_tile<T>(job, 0, first), acc);
-  }
-  store_rows(job, panel, 0, T, acc);
-}
+template <bool condition, typename A, typename B>
+struct Choose {
+  using Type = A;
+};
+template <typename A, typename B>
+struct Choose<false, A, B> {
+  using Type = B;
+};
 
 // A strip's codes as bytes or int16 pairs.
 template <typename Format>
@@ -71,7 +69,15 @@ struct Strip {
 
   struct Source {
     const std::byte* codes;
+    const std::byte* next;  // packed codes to bring closer meanwhile, or null
+    DUNLIN_INLINE Source after_first_tile() const { return {codes, nullptr}; }
     DUNLIN_INLINE Unpacked operator()(int block) const {
+      if (next != nullptr) {
+        for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
+          const std::byte* at = next + block * Format::Bits::kBlockBytes + line;
+          _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
+        }
+      }
       return {codes + block * Unpacked::kBlockBytes};
     }
   };
@@ -113,41 +119,46 @@ struct Strip {
   }
 };
 
-template <typename Format, int T>
-__attribute__((noinline)) void strip_tile(const PanelJob& job, const Strip<Format>& strip,
-                                          const StripScales& scales, std::int64_t first_block,
-                                          int count, std::int64_t token, float (*acc)[16]) {
-  run_strip<Format, T>(typename Strip<Format>::Source{strip.codes}, count, scales,
-                       token_tile<T>(job, token, first_block), acc);
+// A strip's place in the panel.
+struct StripRange {
+  std::int64_t first_block;
+  int num_blocks;
+};
+
+template <typename Format, int T, typename Source>
+__attribute__((noinline)) void run_tile(const PanelJob& job, Source source,
+                                        const StripScales& scales, StripRange range,
+                                        std::int64_t token, float (*acc)[16]) {
+  run_strip<Format, T>(source, range.num_blocks, scales,
+                       token_tile<T>(job, token, range.first_block), acc);
 }
 
 // Tiles of four tokens; what is left over goes as 3, 3 + 3, 3 + 2 or 2 rather than leave one token
 // alone with all the loads of the strip.
-template <typename Format>
-void run_tiles(const PanelJob& job, const Strip<Format>& strip, const StripScales& scales,
-               std::int64_t first_block, int count, std::int64_t first_token,
-               std::int64_t num_tokens, float (*acc)[16]) {
-  for (std::int64_t t = 0; t < num_tokens;) {
+template <typename Format, typename Source>
+void run_tiles(const PanelJob& job, Source source, const StripScales& scales, StripRange range,
+               std::int64_t first_token, std::int64_t num_tokens, float (*acc)[16]) {
+  for (std::int64_t t = 0; t < num_tokens; source = source.after_first_tile()) {
     const std::int64_t left = num_tokens - t, token = first_token + t;
     if (left >= 7 || left == 4) {
-      strip_tile<Format, 4>(job, strip, scales, first_block, count, token, acc + t);
+      run_tile<Format, 4>(job, source, scales, range, token, acc + t);
       t += 4;
     } else if (left >= 5 || left == 3) {
-      strip_tile<Format, 3>(job, strip, scales, first_block, count, token, acc + t);
+      run_tile<Format, 3>(job, source, scales, range, token, acc + t);
       t += 3;
     } else if (left == 2) {
-      strip_tile<Format, 2>(job, strip, scales, first_block, count, token, acc + t);
+      run_tile<Format, 2>(job, source, scales, range, token, acc + t);
       t += 2;
     } else {
-      strip_tile<Format, 1>(job, strip, scales, first_block, count, token, acc + t);
+      run_tile<Format, 1>(job, source, scales, range, token, acc + t);
       t += 1;
     }
   }
 }
 
 template <typename Format>
-void strip_panel(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
-                 std::int64_t num_tokens) {
+void run_panel(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
+               std::int64_t num_tokens) {
   const std::int64_t num_blocks = job.cols / kBlockCols;
   const std::byte* records = job.panels + panel * job.panel_bytes;
   const std::byte* bits = records + PanelShape<Format>::scales_bytes(num_blocks);
@@ -156,15 +167,25 @@ void strip_panel(const PanelJob& job, std::int64_t panel, std::int64_t first_tok
     _mm256_store_ps(acc[t], _mm256_setzero_ps());
     _mm256_store_ps(acc[t] + 8, _mm256_setzero_ps());
   }
+  const bool direct = num_tokens <= kDirectTokens<Format>;
+  const int strip_blocks = direct ? kStripBlocks : Strip<Format>::kBlocks;
   Strip<Format> strip;
   StripScales scales;
-  for (std::int64_t first = 0; first < num_blocks; first += Strip<Format>::kBlocks) {
+  for (std::int64_t first = 0; first < num_blocks; first += strip_blocks) {
     const std::int64_t left = num_blocks - first;
-    const int count =
-        left < Strip<Format>::kBlocks ? static_cast<int>(left) : Strip<Format>::kBlocks;
-    unpack_scales<typename Format::Scales>(records, first, count, scales);
-    strip.unpack(bits + first * Format::Bits::kBlockBytes, count);
-    run_tiles<Format>(job, strip, scales, first, count, first_token, num_tokens, acc);
+    const StripRange range{first, left < strip_blocks ? static_cast<int>(left) : strip_blocks};
+    unpack_scales<typename Format::Scales>(records, first, range.num_blocks, scales);
+    const std::byte* packed = bits + first * Format::Bits::kBlockBytes;
+    if (direct) {
+      run_tiles<Format>(job, DirectSource<Format>{packed}, scales, range, first_token, num_tokens,
+                        acc);
+    } else {
+      strip.unpack(packed, range.num_blocks);
+      // The next strip or, nearly, the next panel: its first bytes are scales.
+      const std::byte* next = packed + range.num_blocks * Format::Bits::kBlockBytes;
+      run_tiles<Format>(job, typename Strip<Format>::Source{strip.codes, next}, scales, range,
+                        first_token, num_tokens, acc);
+    }
   }
   store_rows(job, panel, first_token, num_tokens, acc);
 }
@@ -172,19 +193,9 @@ void strip_panel(const PanelJob& job, std::int64_t panel, std::int64_t first_tok
 template <typename Format>
 void block_panels(const PanelJob& job) {
   for (std::int64_t panel = 0; panel < job.num_panels; ++panel) {
-    if (job.num_tokens == 1) {
-      direct_panel<Format, 1>(job, panel);
-    } else if (job.num_tokens == 2) {
-      direct_panel<Format, 2>(job, panel);
-    } else if (job.num_tokens == 3) {
-      direct_panel<Format, 3>(job, panel);
-    } else if (job.num_tokens <= kDirectTokens) {
-      direct_panel<Format, 4>(job, panel);
-    } else {
-      for (std::int64_t first = 0; first < job.num_tokens; first += kGroupTokens) {
-        const std::int64_t left = job.num_tokens - first;
-        strip_panel<Format>(job, panel, first, left < kGroupTokens ? left : kGroupTokens);
-      }
+    for (std::int64_t first = 0; first < job.num_tokens; first += kGroupTokens) {
+      const std::int64_t left = job.num_tokens - first;
+      run_panel<Format>(job, panel, first, left < kGroupTokens ? left : kGroupTokens);
     }
   }
 }
