@@ -12,17 +12,10 @@ namespace {
 
 // Memory left to the rest of the system and to what a step needs besides weights and KV cache.
 constexpr std::int64_t kMemoryMargin = std::int64_t{512} << 20;
-// The KV cache's share of what is free where the user names no size: pages are taken only as they
-// are written, but a whole machine should not be promised away.
-constexpr double kKvShareOfFree = 0.5;
-
-// Enough for every sequence at full context, or what half of the free memory holds.
-std::int64_t default_kv_bytes(const KvLayout& layout, int context, int max_seqs) {
-  const std::int64_t wanted = layout.blocks_for(context) * layout.block_bytes() * max_seqs;
-  const std::int64_t free_bytes = memory_limit().available_bytes - kMemoryMargin;
-  if (free_bytes <= 0) return wanted;
-  return std::min(wanted,
-                  static_cast<std::int64_t>(static_cast<double>(free_bytes) * kKvShareOfFree));
+// What the engine may plan its KV cache with; 0 where the system tells nothing or nothing is left,
+// for which the engine has a default of its own.
+std::int64_t memory_for_kv() {
+  return std::max<std::int64_t>(memory_limit().available_bytes - kMemoryMargin, 0);
 }
 
 Result<std::unique_ptr<ChatTemplate>> find_template(const GgufFile& file,
@@ -72,10 +65,7 @@ Result<std::unique_ptr<Session>> Session::open(
   DUNLIN_ASSIGN(chat_template, find_template(*opened.file, config.chat_template));
   parts.chat_template = std::move(chat_template);
   EngineConfig& engine = parts.config.engine;
-  if (engine.kv_bytes == 0) {
-    const int context = engine.max_context > 0 ? engine.max_context : opened.config.context_length;
-    engine.kv_bytes = default_kv_bytes(opened.model->kv_layout(), context, engine.max_seqs);
-  }
+  if (engine.available_bytes == 0) engine.available_bytes = memory_for_kv();
   DUNLIN_ASSIGN(created, Engine::create(std::move(opened.model), engine));
   parts.engine = std::move(created);
   return assemble_session(std::move(parts));
