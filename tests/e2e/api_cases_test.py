@@ -238,13 +238,17 @@ def k3(server):
 @case("k6_preempt", flags=["--kv-memory", "14M"])
 def k6(server):
     (body,) = bodies("k6_preempt")
-    alone, _ = stream_text(server, CHAT, body)
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        together = list(pool.map(lambda _: stream_text(server, CHAT, body), range(4)))
-    for text, finish in together:
-        expect(finish == "length", finish)
-        expect(text == alone, "text differs from its run alone")
-    # Equal sequences share their blocks, so four of them may fit; the engine's tests preempt different ones.
+    # Equal sequences share their blocks, so only different ones run out of room.
+    different = [body | {"messages": [{"role": "user", "content": f"Tell a long story about {subject}."}]}
+                 for subject in ("a king", "the sea", "two birds", "a small house")]
+    alone = [stream_text(server, CHAT, each)[0] for each in [body, *different]]
+    for asked, expected in (([body] * 4, [alone[0]] * 4), (different, alone[1:])):
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(lambda each: stream_text(server, CHAT, each), asked))
+        for (text, finish), wanted in zip(together, expected):
+            expect(finish == "length", finish)
+            expect(text == wanted, "text differs from its run alone")
+    expect(server.metric("vllm:num_preemptions_total") > 0, "nothing was preempted: the pool is too large")
     wait_idle(server, 2)
 
 
