@@ -9,6 +9,7 @@
 #include "cli/bench_format.h"
 #include "cli/bench_runner.h"
 #include "cli/commands.h"
+#include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "cpu/isa.h"
 #include "cpu/thread_pool.h"
@@ -110,22 +111,11 @@ int run_batched(const BenchFlags& flags) {
 }
 
 void add_common(CLI::App& command, BenchFlags& flags) {
-  command
-      .add_option("MODEL", flags.model,
-                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
-      ->required()
-      ->envname("DUNLIN_MODEL");
-  command.add_option("-t,--threads", flags.num_threads, "Compute threads (default: every core)")
-      ->check(CLI::Range(0, 1024))
-      ->envname("DUNLIN_THREADS");
+  add_model_options(command, "MODEL", flags.model, flags.fetch).envname("DUNLIN_MODEL");
+  add_compute_options(command, "-t,--threads", flags.num_threads, flags.isa);
   command.add_option("-b,--batch-tokens", flags.batch_tokens, "Tokens of a prefill step")
       ->check(CLI::Range(1, 16384))
       ->capture_default_str();
-  command.add_option("--isa", flags.isa, "Kernels: auto, avx512, avx2, portable, reference")
-      ->capture_default_str()
-      ->envname("DUNLIN_ISA");
-  command.add_flag("--offline", flags.fetch.offline, "Never fetch a model")
-      ->envname("DUNLIN_OFFLINE");
 }
 
 }  // namespace

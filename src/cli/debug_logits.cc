@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "kernels/softmax.h"
 #include "model/open_gguf.h"
@@ -176,20 +177,8 @@ void add_debug_logits(CLI::App& debug, Invocation& invocation) {
       "logits",
       "Logits of token ids: {\"id\",\"ids\",\"positions\",\"top\"} a line on stdin, "
       "{\"id\",\"rows\":{\"POSITION\":[...]}} on stdout");
-  command
-      .add_option("--model", flags->model,
-                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
-      ->required();
-  command
-      .add_option("--isa", flags->isa,
-                  "Kernels: auto, avx512, avx2, portable, reference-q8, or reference (slow, exact)")
-      ->capture_default_str()
-      ->envname("DUNLIN_ISA");
-  command.add_option("--threads", flags->threads, "Compute threads (default: all cores)")
-      ->check(CLI::Range(0, 1024))
-      ->envname("DUNLIN_THREADS");
-  command.add_flag("--offline", flags->fetch.offline, "Never fetch a model")
-      ->envname("DUNLIN_OFFLINE");
+  add_model_options(command, "--model", flags->model, flags->fetch);
+  add_compute_options(command, "--threads", flags->threads, flags->isa);
   command.footer(
       "Rows are whole rows of logits, or with \"top\": n the n likeliest as [id, "
       "log-probability].\nWithout \"positions\": the last one.\n\nExample:\n  echo '{\"id\": 1, "

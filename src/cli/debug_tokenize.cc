@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "formats/gguf.h"
 #include "text/tokenizer_factory.h"
@@ -81,14 +82,9 @@ void add_debug_tokenize(CLI::App& debug, Invocation& invocation) {
       *debug.add_subcommand("tokenize",
                             "Token ids of texts: {\"id\",\"text\",\"add_special\"} a line on "
                             "stdin, {\"id\",\"ids\"} on stdout");
-  command
-      .add_option("--model", flags->model,
-                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
-      ->required();
+  add_model_options(command, "--model", flags->model, flags->fetch);
   command.add_flag("--vocab-only", flags->vocab_only,
                    "The file has a vocabulary and no weights (weights are never read here)");
-  command.add_flag("--offline", flags->fetch.offline, "Never fetch a model")
-      ->envname("DUNLIN_OFFLINE");
   command.footer(
       "\"add_special\" (default false) adds the tokens in front of a prompt and behind it.\n"
       "\"parse_special\" (default false) takes the names of special tokens for the tokens.\n\n"

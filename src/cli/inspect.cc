@@ -8,6 +8,7 @@
 
 #include "cli/commands.h"
 #include "cli/file_facts.h"
+#include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "cli/progress.h"
 
@@ -129,14 +130,9 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App& command =
       *app.add_subcommand("inspect", "Check a model file wholly and show what is in it");
-  command
-      .add_option("MODEL", flags->model,
-                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
-      ->required();
+  add_model_options(command, "MODEL", flags->model, flags->fetch);
   command.add_option("--output", flags->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
-  command.add_flag("--offline", flags->fetch.offline, "Never fetch a model")
-      ->envname("DUNLIN_OFFLINE");
   command.footer(
       "Exit code 0: the file is sound and Dunlin can run it. 1: one line says what is wrong and "
       "where.\n\n"

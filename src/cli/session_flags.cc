@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "cli/model_flags.h"
 #include "cli/progress.h"
 
 namespace dunlin::cli {
@@ -27,11 +28,7 @@ Result<std::string> template_text(const std::string& flag) {
 }  // namespace
 
 void add_session_flags(CLI::App& command, SessionFlags& flags) {
-  command
-      .add_option("MODEL", flags.model,
-                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
-      ->required()
-      ->envname("DUNLIN_MODEL");
+  add_model_options(command, "MODEL", flags.model, flags.fetch).envname("DUNLIN_MODEL");
   EngineConfig& engine = flags.session.engine;
   command
       .add_option(
@@ -39,11 +36,7 @@ void add_session_flags(CLI::App& command, SessionFlags& flags) {
           "Tokens a sequence may hold, prompt and answer (default: the model's, or what fits)")
       ->check(CLI::NonNegativeNumber)
       ->envname("DUNLIN_CONTEXT");
-  command
-      .add_option("--threads", flags.session.num_threads,
-                  "Compute threads (default: every core this process may use)")
-      ->check(CLI::Range(0, 1024))
-      ->envname("DUNLIN_THREADS");
+  add_compute_options(command, "--threads", flags.session.num_threads, flags.session.isa);
   command.add_option("--max-seqs", engine.max_seqs, "Sequences computed at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()
@@ -53,16 +46,9 @@ void add_session_flags(CLI::App& command, SessionFlags& flags) {
                   "Memory of the KV cache, as 512M or 2G (default: what fits)")
       ->envname("DUNLIN_KV_MEMORY");
   command
-      .add_option("--isa", flags.session.isa,
-                  "Kernels: auto, avx512, avx2, portable, or reference (slow, exact)")
-      ->capture_default_str()
-      ->envname("DUNLIN_ISA");
-  command
       .add_option("--chat-template", flags.chat_template,
                   "A Jinja file that replaces the model's chat template")
       ->envname("DUNLIN_CHAT_TEMPLATE");
-  command.add_flag("--offline", flags.fetch.offline, "Never fetch a model")
-      ->envname("DUNLIN_OFFLINE");
 }
 
 Result<std::unique_ptr<Session>> open_session(SessionFlags flags) {

@@ -11,6 +11,7 @@
 
 #include "base/utf8.h"
 #include "cli/commands.h"
+#include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "formats/gguf.h"
 #include "text/tokenizer_factory.h"
@@ -89,18 +90,13 @@ Outcome run(const Flags& flags) {
 void add_tokenize(CLI::App& app, Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App& command = *app.add_subcommand("tokenize", "Show the token ids and pieces of a text");
-  command
-      .add_option("MODEL", flags->model,
-                  "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
-      ->required();
+  add_model_options(command, "MODEL", flags->model, flags->fetch);
   command.add_option("TEXT", flags->text, "The text; - reads it from stdin")->required();
   command.add_option("--output", flags->output, "text (a token a line), ids (on one line) or json")
       ->check(CLI::IsMember({"text", "ids", "json"}))
       ->capture_default_str();
   command.add_flag("--add-special", flags->add_special,
                    "Also the tokens that the model wants in front of a prompt and behind it");
-  command.add_flag("--offline", flags->fetch.offline, "Never fetch a model")
-      ->envname("DUNLIN_OFFLINE");
   command.footer(
       "The names of special tokens in TEXT are plain text, as in a user's message.\n\n"
       "Example:\n  dunlin tokenize smollm2-135m \"Why is the sky blue?\"");

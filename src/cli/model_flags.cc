@@ -1,0 +1,29 @@
+#include "cli/model_flags.h"
+
+#include <CLI/CLI.hpp>
+
+namespace dunlin::cli {
+
+CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::string& model,
+                               FetchOptions& fetch) {
+  CLI::Option* option = command.add_option(
+      name, model, "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf");
+  option->required();
+  command.add_flag("--offline", fetch.offline, "Never fetch a model")->envname("DUNLIN_OFFLINE");
+  return *option;
+}
+
+void add_compute_options(CLI::App& command, const std::string& names, int& num_threads,
+                         std::string& isa) {
+  command
+      .add_option(names, num_threads, "Compute threads (default: every core this process may use)")
+      ->check(CLI::Range(0, 1024))
+      ->envname("DUNLIN_THREADS");
+  command
+      .add_option("--isa", isa,
+                  "Kernels: auto, avx512, avx2, portable, reference-q8, or reference (slow, exact)")
+      ->capture_default_str()
+      ->envname("DUNLIN_ISA");
+}
+
+}  // namespace dunlin::cli

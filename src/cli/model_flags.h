@@ -1,0 +1,23 @@
+// The options by which commands name a model and the machine's share for it, said once.
+#pragma once
+
+#include <string>
+
+#include "cli/model_store.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace dunlin::cli {
+
+// Adds `name` ("MODEL" or "--model", required) and --offline. Gives the model's option back.
+CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::string& model,
+                               FetchOptions& fetch);
+
+// Adds --threads (`names` may hold a short one too) and --isa.
+void add_compute_options(CLI::App& command, const std::string& names, int& num_threads,
+                         std::string& isa);
+
+}  // namespace dunlin::cli
