@@ -189,12 +189,10 @@ def d6(server):
         ok(server, CHAT, body)
         order.append(name)
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        running = pool.submit(ask, "running", long | {"max_tokens": 60})
-        while server.metric("vllm:num_requests_running") != 1:
-            time.sleep(0.01)
+        running = pool.submit(ask, "running", long | {"max_tokens": 400})
+        server.wait_metric("vllm:num_requests_running", 1)
         waiting = pool.submit(ask, "waiting", long | {"max_tokens": 20})
-        while server.metric("vllm:num_requests_waiting") != 1:
-            time.sleep(0.01)
+        server.wait_metric("vllm:num_requests_waiting", 1)
         urgent = pool.submit(ask, "urgent", short)
         for future in (running, waiting, urgent):
             future.result()

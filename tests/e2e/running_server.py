@@ -71,3 +71,10 @@ class RunningServer:
         """The value of a metric without regard to its labels."""
         match = re.search(rf"^{re.escape(name)}(?:\{{[^}}]*\}})? (\S+)$", self.get("/metrics")[1], re.M)
         return float(match.group(1)) if match else None
+
+    def wait_metric(self, name, value, seconds=30):
+        """Returns once a metric has that value; an error says what it had instead."""
+        deadline = time.monotonic() + seconds
+        while (found := self.metric(name)) != value:
+            assert time.monotonic() < deadline, f"{name} is {found}, not {value}, after {seconds} s"
+            time.sleep(0.01)

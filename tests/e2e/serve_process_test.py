@@ -24,13 +24,22 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def start_answer(server, body):
+    """A thread whose answer was seen running, and the list that the answer goes to."""
+    for _ in range(20):  # a short answer may be over before a look at the metrics
+        answers = []
+        asking = threading.Thread(target=lambda: answers.append(post(server, CHAT, body)))
+        asking.start()
+        while asking.is_alive():
+            if server.metric("vllm:num_requests_running") == 1:
+                return asking, answers
+        asking.join()
+    raise AssertionError("no answer was seen running")
+
+
 def check_finishes_what_runs(dunlin, model, number):
     with RunningServer(dunlin, model) as server:
-        answers = []
-        asking = threading.Thread(target=lambda: answers.append(post(server, CHAT, LONG | {"max_tokens": 300})))
-        asking.start()
-        while server.metric("vllm:num_requests_running") != 1:
-            time.sleep(0.005)
+        asking, answers = start_answer(server, LONG | {"max_tokens": 300})
         server.process.send_signal(number)
         asking.join()
         assert answers[0][0] == 200 and answers[0][1]["usage"]["completion_tokens"] == 300, answers
