@@ -1,31 +1,11 @@
 // A steady decode step allocates nothing: counts operator new on the engine's thread only.
 #include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
+#include "support/count_allocations.h"
 #include "support/engine_harness.h"
-
-namespace {
-thread_local bool is_counting = false;
-std::atomic<int> num_allocations{0};
-
-void* counted(std::size_t size) {
-  if (is_counting) ++num_allocations;
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace dunlin {
 namespace {
@@ -45,8 +25,8 @@ TEST(EngineAllocation, ASteadyDecodeStepAllocatesNothing) {
     const bool is_decode = batch.num_tokens() == 4 && batch.num_seqs() == 4;
     num_decode_steps = is_decode ? num_decode_steps + 1 : 0;
     // From the start of a forward to that of the next: commit, output, schedule, build.
-    is_counting = num_decode_steps > 8 && num_decode_steps < 150;
-    num_counted_steps += is_counting;
+    testing::counts_this_thread = num_decode_steps > 8 && num_decode_steps < 150;
+    num_counted_steps += testing::counts_this_thread;
   };
   EngineConfig config;
   config.max_context = 512;
@@ -76,7 +56,7 @@ TEST(EngineAllocation, ASteadyDecodeStepAllocatesNothing) {
   }
   engine.reset();
   EXPECT_GT(num_counted_steps, 100);
-  EXPECT_EQ(num_allocations, 0);
+  EXPECT_EQ(testing::num_allocations, 0);
 }
 
 }  // namespace

@@ -1,33 +1,12 @@
 // forward() allocates nothing once reserve() was called: counts operator new on every thread
 // while it runs.
-#include <atomic>
-#include <cstdlib>
-#include <new>
 
 #include <gtest/gtest.h>
 
 #include "model/loader.h"
 #include "model/sequence_set.h"
+#include "support/count_allocations.h"
 #include "support/random_weights.h"
-
-namespace {
-std::atomic<bool> is_counting{false};
-std::atomic<int> num_allocations{0};
-
-void* counted(std::size_t size) {
-  if (is_counting) ++num_allocations;
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) std::abort();
-  return memory;
-}
-}  // namespace
-
-void* operator new(std::size_t size) { return counted(size); }
-void* operator new[](std::size_t size) { return counted(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace dunlin {
 namespace {
@@ -41,9 +20,9 @@ class CountingModel final : public Model {
     model_.reserve(max_tokens, max_seqs, max_outputs);
   }
   void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) override {
-    is_counting = true;
+    testing::counts_every_thread = true;
     model_.forward(batch, kv, logits);
-    is_counting = false;
+    testing::counts_every_thread = false;
   }
 
  private:
@@ -69,11 +48,11 @@ TEST(DecoderAllocation, prefill_mixed_and_decode_steps_allocate_nothing) {
                                        {1, std::span(ids).first(60), {}}};
     const SequenceSet::Part decode[] = {{0, std::span(ids).first(1), {&first, 1}},
                                         {1, std::span(ids).first(1), {&first, 1}}};
-    num_allocations = 0;
+    testing::num_allocations = 0;
     set.step(prefill);
     set.step(mixed);
     for (int i = 0; i < 20; ++i) set.step(decode);
-    EXPECT_EQ(num_allocations, 0) << config.architecture;
+    EXPECT_EQ(testing::num_allocations, 0) << config.architecture;
   }
 }
 
