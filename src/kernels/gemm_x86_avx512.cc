@@ -7,6 +7,7 @@ namespace {
 
 // With at most this many tokens, one or two tiles, codes are unpacked in registers; with more a
 // strip is unpacked once into the first-level cache.
+template <typename Format>
 constexpr std::int64_t kDirectTokens = 8;
 // Tokens that run over one unpacked strip: their accumulators take 8 KiB.
 constexpr std::int64_t kGroupTokens = 128;
@@ -27,7 +28,8 @@ struct DirectSource {
 
 template <typename Format>
 struct Strip {
-  alignas(64) std::byte codes[kStripBlocks * UnpackedCodes::kBlockBytes];
+  static constexpr int kBlocks = kStripBlocks;
+  alignas(64) std::byte codes[kBlocks * UnpackedCodes::kBlockBytes];
 
   struct Source {
     const std::byte* codes;
@@ -106,44 +108,8 @@ void run_tiles(const PanelJob& job, Source source, const StripScales& scales, St
   }
 }
 
-template <typename Format>
-void run_panel(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
-               std::int64_t num_tokens) {
-  const std::int64_t num_blocks = job.cols / kBlockCols;
-  const std::byte* records = job.panels + panel * job.panel_bytes;
-  const std::byte* bits = records + PanelShape<Format>::scales_bytes(num_blocks);
-  alignas(64) float acc[kGroupTokens][16];
+DUNLIN_INLINE void clear_rows(float (*acc)[16], std::int64_t num_tokens) {
   for (std::int64_t t = 0; t < num_tokens; ++t) _mm512_storeu_ps(acc[t], _mm512_set1_ps(0));
-  const bool direct = num_tokens <= kDirectTokens;
-  Strip<Format> strip;
-  StripScales scales;
-  for (std::int64_t first = 0; first < num_blocks; first += kStripBlocks) {
-    const std::int64_t left = num_blocks - first;
-    const StripRange range{first, left < kStripBlocks ? static_cast<int>(left) : kStripBlocks};
-    unpack_scales<typename Format::Scales>(records, first, range.num_blocks, scales);
-    const std::byte* packed = bits + first * Format::Bits::kBlockBytes;
-    if (direct) {
-      run_tiles<Format>(job, DirectSource<Format>{packed}, scales, range, first_token, num_tokens,
-                        acc);
-    } else {
-      strip.unpack(packed, range.num_blocks);
-      // The next strip or, nearly, the next panel: its first bytes are scales.
-      const std::byte* next = packed + range.num_blocks * Format::Bits::kBlockBytes;
-      run_tiles<Format>(job, typename Strip<Format>::Source{strip.codes, next}, scales, range,
-                        first_token, num_tokens, acc);
-    }
-  }
-  store_rows(job, panel, first_token, num_tokens, acc);
-}
-
-template <typename Format>
-void block_panels(const PanelJob& job) {
-  for (std::int64_t panel = 0; panel < job.num_panels; ++panel) {
-    for (std::int64_t first = 0; first < job.num_tokens; first += kGroupTokens) {
-      const std::int64_t left = job.num_tokens - first;
-      run_panel<Format>(job, panel, first, left < kGroupTokens ? left : kGroupTokens);
-    }
-  }
 }
 
 struct PlainF32 {
@@ -204,18 +170,7 @@ void plain_panels(const PanelJob& job) {
   }
 }
 
-constexpr GemmKernels kernels() {
-  GemmKernels table{};
-  table.panels[static_cast<int>(DType::kF32)] = plain_panels<PlainF32>;
-  table.panels[static_cast<int>(DType::kF16)] = plain_panels<PlainF16>;
-  table.panels[static_cast<int>(DType::kBF16)] = plain_panels<PlainBF16>;
-#define DUNLIN_KERNEL(name) \
-  table.panels[static_cast<int>(DType::k##name)] = block_panels<formats::name>;
-  DUNLIN_PANEL_FORMATS(DUNLIN_KERNEL)
-#undef DUNLIN_KERNEL
-  table.quantize_row = quantize_row;
-  return table;
-}
+#include "kernels/gemm_panel_loop.inc"
 
 }  // namespace
 
