@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "support/scratch_folder.h"
 
 namespace dunlin {
 namespace {
@@ -17,19 +17,14 @@ using testing::HasSubstr;
 
 class MappedFileTest : public testing::Test {
  protected:
-  MappedFileTest() {
-    char name[] = "/tmp/dunlin-mapped-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~MappedFileTest() override { std::filesystem::remove_all(folder_); }
-
   std::string write(std::string_view text) {
     const std::string path = folder_ + "/file";
     std::ofstream(path, std::ios::binary) << text;
     return path;
   }
 
-  std::string folder_;
+  ScratchFolder scratch_;
+  const std::string& folder_ = scratch_.path();
 };
 
 TEST_F(MappedFileTest, ShowsTheBytesOfTheFile) {

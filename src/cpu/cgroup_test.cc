@@ -8,19 +8,13 @@
 
 #include "cpu/memory_limit.h"
 #include "cpu/thread_pool.h"
+#include "support/scratch_folder.h"
 
 namespace dunlin {
 namespace {
 
 class Cgroup : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = (std::filesystem::temp_directory_path() / "dunlin_cgroup_XXXXXX").string();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    dir_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
   void write(const std::string& path, const std::string& text) {
     const std::filesystem::path full = dir_ / path;
     std::filesystem::create_directories(full.parent_path());
@@ -28,7 +22,8 @@ class Cgroup : public ::testing::Test {
   }
   CgroupLimits limits() { return read_cgroup_limits(dir_ / "proc", dir_ / "sys"); }
 
-  std::filesystem::path dir_;
+  ScratchFolder scratch_;
+  std::filesystem::path dir_ = scratch_.path();
 };
 
 TEST_F(Cgroup, NoFilesMeanNoLimits) {

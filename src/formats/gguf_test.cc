@@ -1,6 +1,5 @@
 #include "formats/gguf.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -8,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/gguf_writer.h"
+#include "support/scratch_folder.h"
 
 namespace dunlin {
 namespace {
@@ -16,12 +16,6 @@ using testing::HasSubstr;
 
 class GgufFileTest : public testing::Test {
  protected:
-  GgufFileTest() {
-    char name[] = "/tmp/dunlin-gguf-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~GgufFileTest() override { std::filesystem::remove_all(folder_); }
-
   std::string in_folder(const std::string& name) const { return folder_ + "/" + name; }
 
   std::shared_ptr<const GgufFile> open(const GgufWriter& writer) {
@@ -62,7 +56,8 @@ class GgufFileTest : public testing::Test {
     return file ? "accepted" : file.error().message();
   }
 
-  std::string folder_;
+  ScratchFolder scratch_;
+  const std::string& folder_ = scratch_.path();
 };
 
 TEST_F(GgufFileTest, NamesAFileThatIsMissing) {

@@ -1,12 +1,12 @@
 #include "formats/gguf_weight_source.h"
 
 #include <cstring>
-#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "formats/gguf_writer.h"
+#include "support/scratch_folder.h"
 
 namespace dunlin {
 namespace {
@@ -21,12 +21,6 @@ std::vector<std::byte> bytes_of(const std::vector<float>& values) {
 
 class GgufWeightSourceTest : public testing::Test {
  protected:
-  GgufWeightSourceTest() {
-    char name[] = "/tmp/dunlin-source-XXXXXX";
-    folder_ = mkdtemp(name);
-  }
-  ~GgufWeightSourceTest() override { std::filesystem::remove_all(folder_); }
-
   // Two heads of four, one KV head; each row holds its own number.
   Result<std::unique_ptr<GgufWeightSource>> open(std::string_view architecture,
                                                  std::uint32_t num_heads) {
@@ -50,7 +44,8 @@ class GgufWeightSourceTest : public testing::Test {
     return GgufWeightSource::create(*file);
   }
 
-  std::string folder_;
+  ScratchFolder scratch_;
+  const std::string& folder_ = scratch_.path();
   int num_files_ = 0;
 };
 

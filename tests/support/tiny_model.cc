@@ -1,8 +1,6 @@
 #include "support/tiny_model.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -193,16 +191,8 @@ TinyModelFile::TinyModelFile(const TinyModelOptions& options)
     : TinyModelFile(tiny_model_writer(options)) {}
 
 TinyModelFile::TinyModelFile(const GgufWriter& writer) {
-  std::string name = (std::filesystem::temp_directory_path() / "dunlin-tiny-XXXXXX").string();
-  DUNLIN_CHECK(mkdtemp(name.data()) != nullptr, "no temporary folder");
-  folder_ = name;
-  path_ = folder_ + "/tiny.gguf";
+  path_ = folder_.path() + "/tiny.gguf";
   DUNLIN_CHECK(writer.write(path_).has_value(), "the tiny model can't be written");
-}
-
-TinyModelFile::~TinyModelFile() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
 }
 
 }  // namespace dunlin

@@ -11,6 +11,7 @@
 
 #include "formats/gguf_writer.h"
 #include "tensor/dtype.h"
+#include "support/scratch_folder.h"
 
 namespace dunlin {
 
@@ -53,14 +54,11 @@ class TinyModelFile {
  public:
   explicit TinyModelFile(const TinyModelOptions& options = {});
   explicit TinyModelFile(const GgufWriter& writer);
-  ~TinyModelFile();
-  TinyModelFile(const TinyModelFile&) = delete;
-  TinyModelFile& operator=(const TinyModelFile&) = delete;
 
   const std::string& path() const { return path_; }
 
  private:
-  std::string folder_;
+  ScratchFolder folder_;
   std::string path_;
 };
 
