@@ -46,6 +46,4 @@ Result<std::vector<OwnedSegment>> ChatTemplate::render(const nlohmann::ordered_j
   return segments;
 }
 
-bool ChatTemplate::uses_tools() const { return impl_->parsed.mentions("tools"); }
-
 }  // namespace dunlin

@@ -33,9 +33,6 @@ class ChatTemplate {
   // kResourceExhausted past the budget of steps, output or time. Thread-safe.
   Result<std::vector<OwnedSegment>> render(const nlohmann::ordered_json& vars, long long now) const;
 
-  // True where the source mentions tools / a system role: what the template can do.
-  bool uses_tools() const;
-
  private:
   struct Impl;
   explicit ChatTemplate(std::unique_ptr<Impl> impl);

@@ -70,9 +70,9 @@ TEST(ChatTemplate, tells_input_from_template) {
 }
 
 TEST(ChatTemplate, trusts_the_names_of_special_tokens_and_nothing_else_that_is_given) {
-  const auto parsed =
-      ChatTemplate::parse("{{ messages }}{{ tools }}{{ documents }}{{ extra }}{{ image_token }}"
-                          "{{ bos_token }}");
+  const auto parsed = ChatTemplate::parse(
+      "{{ messages }}{{ tools }}{{ documents }}{{ extra }}{{ image_token }}"
+      "{{ bos_token }}");
   ASSERT_TRUE(parsed);
   const auto rendered = parsed->render({{"messages", "m"},
                                         {"tools", "t"},
@@ -95,11 +95,6 @@ TEST(ChatTemplate, gives_the_time_it_is_told) {
   const auto rendered = parsed->render(Json::object(), 1'764'000'000);
   ASSERT_TRUE(rendered);
   EXPECT_EQ(joined(*rendered), "2025-11");
-}
-
-TEST(ChatTemplate, knows_whether_the_template_uses_tools) {
-  EXPECT_TRUE(ChatTemplate::parse("{% if tools %}{% endif %}")->uses_tools());
-  EXPECT_FALSE(ChatTemplate::parse("{{ messages }}")->uses_tools());
 }
 
 }  // namespace

@@ -85,9 +85,4 @@ Result<Rendered> Template::render(const nlohmann::ordered_json& vars, long long 
   return Rendered{out.text(), out.input()};
 }
 
-bool Template::mentions(std::string_view variable) const {
-  NameId id = 0;
-  return impl_->tree.names.find(variable, id);
-}
-
 }  // namespace dunlin::jinja

@@ -37,9 +37,6 @@ class Template {
   Result<Rendered> render(const nlohmann::ordered_json& vars, long long now, IsInput is_input,
                           const Limits& limits = {}) const;
 
-  // True where the template reads the variable.
-  bool mentions(std::string_view variable) const;
-
  private:
   struct Impl;
   explicit Template(std::unique_ptr<Impl> impl);

@@ -217,13 +217,5 @@ TEST(Template, renders_on_several_threads_at_once) {
   EXPECT_EQ(right, 800);
 }
 
-TEST(Template, knows_which_variables_a_template_reads) {
-  const auto parsed = Template::parse("{% if tools %}{{ a.b }}{% endif %}");
-  ASSERT_TRUE(parsed);
-  EXPECT_TRUE(parsed->mentions("tools"));
-  EXPECT_FALSE(parsed->mentions("documents"));
-  EXPECT_FALSE(parsed->mentions("b"));
-}
-
 }  // namespace
 }  // namespace dunlin::jinja
