@@ -43,7 +43,8 @@ std::int64_t window_panels(const PackedMatrix& packed, std::int64_t tokens) {
 void run_gemm(benchmark::State& state, Shape shape, std::int64_t tokens) {
   ThreadPool pool(1);
   const auto stored = testing::random_matrix(shape.dtype, shape.rows, shape.cols, 1);
-  const PackedMatrix packed = PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool);
+  const PackedMatrix packed =
+      PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool).value();
   Activations x;
   x.reserve(tokens, shape.cols, true);
   x.reset(shape.cols);
@@ -88,7 +89,7 @@ void run_pack(benchmark::State& state, Shape shape) {
   ThreadPool pool(1);
   const auto stored = testing::random_matrix(shape.dtype, shape.rows, shape.cols, 1);
   for (auto _ : state) {
-    const auto packed = PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool);
+    const auto packed = PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool).value();
     benchmark::DoNotOptimize(packed.panel(0));
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(stored.bytes.size()));

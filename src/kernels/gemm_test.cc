@@ -1,5 +1,7 @@
 #include "kernels/gemm.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -31,7 +33,7 @@ std::string name_of(DType dtype) { return std::string(dtype_info(dtype).name); }
 std::vector<float> product(Isa isa, const StoredMatrix& w, const std::vector<float>& x,
                            std::int64_t tokens, int threads = 1, const float* bias = nullptr) {
   ThreadPool pool(threads);
-  const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, isa, pool);
+  const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, isa, pool).value();
   Activations rows;
   rows.reserve(tokens, w.cols, true);
   rows.reset(w.cols);
@@ -46,7 +48,8 @@ std::vector<float> product(Isa isa, const StoredMatrix& w, const std::vector<flo
 std::vector<float> product_with(const GemmKernels& kernels, const StoredMatrix& w,
                                 const std::vector<float>& x, std::int64_t tokens) {
   ThreadPool pool(1);
-  const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, Isa::kReferenceQ8, pool);
+  const PackedMatrix packed =
+      PackedMatrix::pack(w.view(), RowOrder{}, Isa::kReferenceQ8, pool).value();
   Activations rows;
   rows.reserve(tokens, w.cols, true);
   rows.reset(w.cols);
@@ -93,7 +96,7 @@ TEST(PackedMatrix, GivesBackTheStoredValues) {
       const std::int64_t cols = cols_of(dtype).back();
       const StoredMatrix w = random_matrix(dtype, rows, cols, 7);
       for (const Isa isa : {Isa::kReference, Isa::kReferenceQ8}) {
-        const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, isa, pool);
+        const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, isa, pool).value();
         std::vector<float> row(static_cast<std::size_t>(cols));
         for (std::int64_t r = 0; r < rows; ++r) {
           packed.dequantize_row(r, row.data());
@@ -108,8 +111,24 @@ TEST(PackedMatrix, KeepsTheBytesOfWholePanels) {
   ThreadPool pool(1);
   for (const DType dtype : kBlockTypes) {
     const StoredMatrix w = random_matrix(dtype, 32, 512, 1);
-    const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, Isa::kReferenceQ8, pool);
+    const PackedMatrix packed =
+        PackedMatrix::pack(w.view(), RowOrder{}, Isa::kReferenceQ8, pool).value();
     EXPECT_EQ(packed.size_bytes(), static_cast<std::int64_t>(w.bytes.size())) << name_of(dtype);
+  }
+}
+
+TEST(PackedMatrix, RefusesAValueThatIsNoNumberByItsStoredRow) {
+  ThreadPool pool(2);
+  StoredMatrix w = random_matrix(DType::kQ4_1, 4096, 64, 3);
+  const std::uint16_t nan = 0x7E00;
+  for (const std::size_t row : {4000u, 33u}) {
+    std::memcpy(w.bytes.data() + row * 40 + 22, &nan, 2);  // m of the row's second block
+    for (const Isa isa : {Isa::kReference, best_isa()}) {
+      const auto packed = PackedMatrix::pack(w.view(), {.interleaved_head_dim = 16}, isa, pool);
+      ASSERT_FALSE(packed);
+      EXPECT_EQ(packed.error().code(), StatusCode::kDataLoss);
+      EXPECT_THAT(packed.error().message(), ::testing::HasSubstr(fmt::format("row {} ", row)));
+    }
   }
 }
 
@@ -118,7 +137,7 @@ TEST(PackedMatrix, AppliesTheRowOrder) {
   const StoredMatrix w = random_matrix(DType::kQ8_0, 32, 64, 3);
   const RowOrder order{.interleaved_head_dim = 16};
   for (const Isa isa : {Isa::kReference, Isa::kReferenceQ8}) {
-    const PackedMatrix packed = PackedMatrix::pack(w.view(), order, isa, pool);
+    const PackedMatrix packed = PackedMatrix::pack(w.view(), order, isa, pool).value();
     std::vector<float> row(64);
     for (std::int64_t r = 0; r < 32; ++r) {
       packed.dequantize_row(r, row.data());
@@ -306,8 +325,8 @@ TEST(Gemm, ThreadsTasksAndChosenRowsChangeNoBit) {
     const std::vector<float> ya = product(isa, a, x, tokens, 1, bias.data());
     const std::vector<float> yb = product(isa, b, x, tokens);
     ThreadPool pool(3);
-    const PackedMatrix wa = PackedMatrix::pack(a.view(), RowOrder{}, isa, pool);
-    const PackedMatrix wb = PackedMatrix::pack(b.view(), RowOrder{}, isa, pool);
+    const PackedMatrix wa = PackedMatrix::pack(a.view(), RowOrder{}, isa, pool).value();
+    const PackedMatrix wb = PackedMatrix::pack(b.view(), RowOrder{}, isa, pool).value();
     Activations rows;
     rows.reserve(tokens, cols, true);
     rows.reset(cols);
@@ -329,7 +348,7 @@ TEST(Gemm, ThreadsTasksAndChosenRowsChangeNoBit) {
 TEST(Gemm, NoTokensReadNothing) {
   ThreadPool pool(1);
   const StoredMatrix w = random_matrix(DType::kQ4_0, 16, 32, 81);
-  const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, best_isa(), pool);
+  const PackedMatrix packed = PackedMatrix::pack(w.view(), RowOrder{}, best_isa(), pool).value();
   Activations rows;
   rows.reserve(1, 32, false);
   rows.reset(32);

@@ -119,7 +119,7 @@ TEST(Embed, GivesScaledRowsOfTheTable) {
   view.rank = 2;
   view.shape = {40, kCols, 1, 1};
   view.data = reinterpret_cast<const std::byte*>(table.data());
-  const PackedMatrix packed = PackedMatrix::pack(view, {}, Isa::kReference, pool);
+  const PackedMatrix packed = PackedMatrix::pack(view, {}, Isa::kReference, pool).value();
   const std::vector<std::int32_t> ids = {39, 0, 17, 17};
   Floats out(ids.size() * kCols);
   embed(pool, packed, ids, 2.5f, out.data());

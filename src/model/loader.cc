@@ -37,7 +37,9 @@ Result<Weights> load_weights(const WeightSource& source, const ModelConfig& conf
   for (const TensorSlot& slot : slots) {
     const SourceTensor tensor = *source.find(slot.name);
     if (slot.matrix != nullptr) {
-      *slot.matrix = PackedMatrix::pack(tensor.view, tensor.row_order, options.isa, pool);
+      auto packed = PackedMatrix::pack(tensor.view, tensor.row_order, options.isa, pool);
+      if (!packed) return tl::unexpected(packed.error().with_prefix("tensor " + slot.name));
+      *slot.matrix = std::move(*packed);
     } else {
       DUNLIN_ASSIGN(values, read_vector(slot, tensor));
       *slot.vector = std::move(values);

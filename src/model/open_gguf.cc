@@ -36,6 +36,7 @@ Result<OpenedModel> open_gguf_model(const std::string& path, const LoadOptions& 
   DUNLIN_ASSIGN(source, GgufWeightSource::create(file));
   auto model = load_model(*source, config, options);
   if (!model) return tl::unexpected(model.error().with_prefix(path));
+  DUNLIN_TRY(file->check_unchanged());
   const ModelSummary summary = summarize_tensors(*file);
   return OpenedModel{std::move(file), std::move(config), summary, std::move(*model)};
 }

@@ -12,6 +12,10 @@ namespace dunlin {
 // dst [n] = the n elements at src; n is a multiple of the block size. src may be unaligned.
 void dequantize(DType dtype, const std::byte* src, float* dst, std::int64_t n);
 
+// Whether all n elements at src are finite numbers. Of block formats only the stored scales can be
+// anything else, so only they are read.
+bool all_finite(DType dtype, const std::byte* src, std::int64_t n);
+
 float f16_to_f32(std::uint16_t bits);
 std::uint16_t f32_to_f16(float value);  // round to nearest even
 float bf16_to_f32(std::uint16_t bits);

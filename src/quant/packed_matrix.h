@@ -8,6 +8,7 @@
 
 #include "cpu/isa.h"
 #include "cpu/thread_pool.h"
+#include "dunlin/status.h"
 #include "quant/panel_bits.h"
 #include "tensor/buffer.h"
 #include "tensor/row_order.h"
@@ -20,8 +21,10 @@ class PackedMatrix {
   PackedMatrix() = default;
 
   // Packs in parallel; reads `source` once. Isa::kReference keeps the stored rows (canonical
-  // order) for exact float loops.
-  static PackedMatrix pack(const TensorView& source, RowOrder row_order, Isa isa, ThreadPool& pool);
+  // order) for exact float loops. kDataLoss, naming the stored row, where a value is not a finite
+  // number: it would turn every token into the same wrong one.
+  static Result<PackedMatrix> pack(const TensorView& source, RowOrder row_order, Isa isa,
+                                   ThreadPool& pool);
 
   DType dtype() const { return dtype_; }
   std::int64_t rows() const { return rows_; }

@@ -65,6 +65,38 @@ TEST(Dequantize, EqualsTheReferenceToTheBitInEveryFormat) {
   EXPECT_EQ(num_formats, 15);
 }
 
+// Where a format keeps its scales, from the comments of quant/*.h.
+std::vector<std::size_t> scale_bytes(DType dtype) {
+  switch (dtype) {
+    case DType::kQ4_1:
+    case DType::kQ5_1:
+    case DType::kQ4_K:
+    case DType::kQ5_K: return {0, 2};
+    case DType::kQ2_K: return {80, 82};
+    case DType::kQ3_K: return {108};
+    case DType::kQ6_K: return {208};
+    default: return {0};
+  }
+}
+
+TEST(AllFinite, SeesInfinitiesAndNansInEveryFormat) {
+  for (const Record& record : read_golden()) {
+    if (record.kind != "dequantize") continue;
+    const auto n = static_cast<std::int64_t>(record.floats.size());
+    EXPECT_TRUE(all_finite(record.dtype, record.bytes.data(), n));
+    const bool top_half = record.dtype == DType::kF32;  // of its four bytes
+    for (const std::size_t at : scale_bytes(record.dtype)) {
+      for (const std::uint16_t high : {0x7FC0, 0x7F80, 0xFF80}) {  // no number in f16 and bf16
+        const auto block = static_cast<std::size_t>(dtype_info(record.dtype).block_bytes);
+        std::vector<std::byte> bytes = record.bytes;
+        std::memcpy(bytes.data() + bytes.size() - block + at + (top_half ? 2 : 0), &high, 2);
+        EXPECT_FALSE(all_finite(record.dtype, bytes.data(), n))
+            << dtype_info(record.dtype).name << " byte " << at;
+      }
+    }
+  }
+}
+
 TEST(Quantize, EqualsTheReferenceToTheBitInEveryFormat) {
   int num_formats = 0;
   for (const Record& record : read_golden()) {
