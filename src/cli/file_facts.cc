@@ -1,13 +1,19 @@
 #include "cli/file_facts.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 
+#include <fmt/format.h>
+
+#include "cpu/thread_pool.h"
 #include "formats/gguf.h"
 #include "kv/kv_layout.h"
 #include "model/open_gguf.h"
 #include "model/registry.h"
 #include "model/weights.h"
+#include "quant/dequantize.h"
+#include "text/chat_template.h"
 #include "text/tokenizer_factory.h"
 
 namespace dunlin::cli {
@@ -53,9 +59,60 @@ void add_config(const ModelConfig& config, FileFacts& facts) {
   }
 }
 
+Outcome check_template(const GgufFile& file) {
+  if (!file.has("tokenizer.chat_template")) return {};
+  DUNLIN_ASSIGN(source, file.get_string("tokenizer.chat_template"));
+  const auto parsed = ChatTemplate::parse(source);
+  if (!parsed) {
+    return tl::unexpected(parsed.error().with_prefix(file.path() + ": tokenizer.chat_template"));
+  }
+  return {};
+}
+
+// The first stored row with a value that is not a finite number; -1 where there is none.
+std::int64_t first_bad_row(const TensorView& view, ThreadPool& pool) {
+  constexpr std::int64_t kChunkBytes = 256 * 1024;
+  const std::int64_t stored_bytes = row_bytes(view.dtype, view.cols());
+  const std::int64_t per_chunk = std::max<std::int64_t>(1, kChunkBytes / stored_bytes);
+  const std::int64_t num_chunks = (view.rows() + per_chunk - 1) / per_chunk;
+  std::atomic<std::int64_t> first{view.rows()};
+  pool.parallel_for(static_cast<int>(num_chunks), [&](int chunk, int) {
+    const std::int64_t end = std::min(view.rows(), (chunk + 1) * per_chunk);
+    for (std::int64_t row = chunk * per_chunk; row < end; ++row) {
+      if (all_finite(view.dtype, view.data + row * stored_bytes, view.cols())) continue;
+      std::int64_t seen = first.load();
+      while (row < seen && !first.compare_exchange_weak(seen, row)) {
+      }
+      return;
+    }
+  });
+  return first == view.rows() ? -1 : first.load();
+}
+
+Outcome check_values(const GgufFile& file,
+                     const std::function<void(std::int64_t done, std::int64_t total)>& progress) {
+  ThreadPool pool;
+  std::int64_t done = 0, total = 0;
+  for (const GgufTensor& tensor : file.tensors()) total += tensor.view.size_bytes();
+  for (const GgufTensor& tensor : file.tensors()) {
+    const std::int64_t row = first_bad_row(tensor.view, pool);
+    if (row >= 0) {
+      return fail(StatusCode::kDataLoss,
+                  fmt::format("{}: tensor {}: row {} holds a value that is not a finite number",
+                              file.path(), tensor.name, row));
+    }
+    file.drop_pages(tensor.view);
+    done += tensor.view.size_bytes();
+    if (progress) progress(done, total);
+  }
+  return file.check_unchanged();
+}
+
 }  // namespace
 
-Result<FileFacts> check_file(const std::string& path) {
+Result<FileFacts> check_file(
+    const std::string& path,
+    const std::function<void(std::int64_t done, std::int64_t total)>& progress) {
   DUNLIN_ASSIGN(file, GgufFile::open(path));
   FileFacts facts;
   facts.path = path;
@@ -71,16 +128,13 @@ Result<FileFacts> check_file(const std::string& path) {
   facts.name = name;
   facts.tokenizer = tokenizer;
   facts.chat_template = file->has("tokenizer.chat_template");
-  if (tokenizer != "none") {
-    const auto made = make_tokenizer(*file);
-    if (!made) return tl::unexpected(made.error());
-  }
+  DUNLIN_TRY(check_template(*file));
   facts.vocabulary_only = file->tensors().empty();
   if (facts.tokenizer != "none") DUNLIN_TRY(make_tokenizer(*file));
   if (facts.vocabulary_only) return facts;
   DUNLIN_ASSIGN(config, config_from_gguf(*file));
-  auto checked = check_tensors(config, *file);
-  if (!checked) return tl::unexpected(checked.error());
+  DUNLIN_TRY(check_tensors(config, *file));
+  DUNLIN_TRY(check_values(*file, progress));
   add_tensors(*file, facts);
   add_config(config, facts);
   return facts;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,8 +37,11 @@ struct FileFacts {
   std::vector<MemoryRow> memory;
 };
 
-// Structure, metadata, vocabulary, chat template, and every tensor's name, type and shape. Reads
-// no weights. The error is one line that names the file and what is wrong in it.
-Result<FileFacts> check_file(const std::string& path);
+// Structure, metadata, vocabulary, chat template, every tensor's name, type and shape, and that
+// every weight is a finite number, on all cores. The error is one line that names the file and
+// what is wrong in it. progress: bytes of weights read so far, or null.
+Result<FileFacts> check_file(
+    const std::string& path,
+    const std::function<void(std::int64_t done, std::int64_t total)>& progress);
 
 }  // namespace dunlin::cli

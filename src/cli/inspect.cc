@@ -114,7 +114,12 @@ void print_json(const FileFacts& facts) {
 int inspect(const std::string& reference, const std::string& output, const FetchOptions& fetch) {
   const auto model = resolve_model(reference, fetch);
   if (!model) return report(model.error());
-  const auto facts = check_file(model->path);
+  auto facts = [&] {
+    ProgressBar bar("reading weights", !ProgressBar::on_terminal());
+    return check_file(model->path, [&](std::int64_t done, std::int64_t total) {
+      bar.update_bytes(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+    });
+  }();
   if (!facts) return report(facts.error());
   output == "json" ? print_json(*facts) : print_text(*facts);
   return 0;

@@ -51,6 +51,16 @@ class InspectCases(unittest.TestCase):
                     self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
                     self.assertIn(path.name, done.stderr)
 
+    def test_a_weight_that_is_no_number_is_refused_by_its_tensor_and_row(self):
+        done = inspect(self.unpack("gguf_cases") / "n1_nan_weight.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"n1_nan_weight\.gguf: tensor \S+: row \d+ .*not a finite number")
+
+    def test_a_chat_template_that_can_not_be_parsed_is_refused_by_its_place(self):
+        done = inspect(self.unpack("gguf_cases") / "g11_tmpl_broken.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"g11_tmpl_broken\.gguf: tokenizer\.chat_template: .*line \d+")
+
     def test_a_vocabulary_without_weights_is_sound(self):
         for path in sorted(self.unpack("tokenizers").glob("*.gguf")):
             with self.subTest(path.name):
