@@ -24,6 +24,7 @@ struct Case {
   std::vector<DType> types;
   Isa isa;
 };
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 std::vector<Case> cases() {
   std::vector<Case> all;

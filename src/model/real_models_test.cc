@@ -23,6 +23,7 @@ struct RealModel {
   const char* golden;  // tests/golden/real/NAME.json
   const char* file;
 };
+std::ostream& operator<<(std::ostream& out, const RealModel& model) { return out << model.golden; }
 
 constexpr RealModel kModels[] = {
     {"smollm2", support::kSmolLm2File},

@@ -85,6 +85,7 @@ struct RealModel {
   const char* file;
   const char* golden;
 };
+std::ostream& operator<<(std::ostream& out, const RealModel& model) { return out << model.golden; }
 
 class RealModelTest : public testing::TestWithParam<RealModel> {};
 
