@@ -1,8 +1,11 @@
 // Requests and answers: routes, errors, limits of one connection.
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "support/test_server.h"
 
 namespace dunlin {
@@ -41,6 +44,66 @@ TEST(Server, answers_a_chat_whole_and_as_a_stream) {
   EXPECT_THAT(stream, HasSubstr("Content-Type: text/event-stream"));
   EXPECT_THAT(stream, HasSubstr("Transfer-Encoding: chunked"));
   EXPECT_THAT(stream, HasSubstr("data: [DONE]\n\n"));
+}
+
+// The objects of a stream, in order.
+std::vector<json> events_of(const std::string& answer) {
+  std::vector<json> events;
+  for (std::size_t at = 0; (at = answer.find("data: {", at)) != std::string::npos; ++at) {
+    events.push_back(json::parse(answer.substr(at + 6, answer.find('\n', at) - at - 6)));
+  }
+  return events;
+}
+
+// The file of a case in tests/cases/req, its grammar played by the script.
+json case_body(const std::string& name) {
+  std::ifstream in(DUNLIN_TESTS_DIR "/cases/req/" + name + ".json");
+  json body = json::parse(in)["body"];
+  body.erase("grammar");
+  body["model"] = "fake";
+  return body;
+}
+
+TEST(Server, cuts_at_a_stop_string_over_tokens_s1) {
+  TestServer server(say("copper silver nickel cobalt zinc"));
+  json body = case_body("s1_stop_spans_tokens");
+  RawClient client(server.port);
+  client.send(post("/v1/chat/completions", body.dump()));
+  std::string text, reason;
+  for (const json& event : events_of(client.read_until_text("[DONE]"))) {
+    const json& choice = event["choices"][0];
+    text += choice["delta"].value("content", "");
+    EXPECT_TRUE(std::string("copper sil").starts_with(text)) << text;
+    if (!choice["finish_reason"].is_null()) reason = choice["finish_reason"];
+  }
+  EXPECT_EQ(text, "copper sil");
+  EXPECT_EQ(reason, "stop");
+  body["stream"] = false;
+  const json whole =
+      json::parse(body_of(ask(server.port, post("/v1/chat/completions", body.dump()))));
+  EXPECT_EQ(whole["choices"][0]["message"]["content"], "copper sil");
+}
+
+TEST(Server, streams_whole_characters_and_their_bytes_s4) {
+  const std::string literal =
+      "ok \U0001F469\u200D\U0001F469\u200D\U0001F467 \U00012000 \uFDFD \uD55C e\u0302 end";
+  TestServer server(say(literal));
+  RawClient client(server.port);
+  client.send(post("/v1/chat/completions", case_body("s4_utf8_split").dump()));
+  std::string text, bytes;
+  for (const json& event : events_of(client.read_until_text("[DONE]"))) {
+    const json& choice = event["choices"][0];
+    const std::string content = choice["delta"].value("content", "");
+    EXPECT_EQ(find_broken_utf8(content), content.size());
+    EXPECT_EQ(content.find("\uFFFD"), std::string::npos);
+    text += content;
+    if (!choice.contains("logprobs") || choice["logprobs"].is_null()) continue;
+    for (const json& token : choice["logprobs"]["content"]) {
+      for (const int byte : token["bytes"]) bytes += static_cast<char>(byte);
+    }
+  }
+  EXPECT_EQ(text, literal);
+  EXPECT_EQ(bytes, literal);
 }
 
 TEST(Server, streams_to_http_1_0_until_the_end_of_the_connection) {

@@ -110,6 +110,35 @@ TEST_P(RealModelTest, prompts_have_the_ids_of_the_goldens) {
   EXPECT_EQ(count, 5);
 }
 
+// The cases t5 and t9 of tests/cases/req: texts that come back byte for byte, and go on doing so.
+TEST(TokenizerGoldenTest, texts_survive_tokens_and_back_again) {
+  DUNLIN_REAL_MODEL_OR_SKIP(gemma_path, support::kGemma3File);
+  const auto gemma = load(gemma_path);
+  const auto llama = load(DUNLIN_TEST_DATA_DIR "/tokenizers/ggml-vocab-llama-spm.gguf");
+  const auto qwen = load(DUNLIN_TEST_DATA_DIR "/tokenizers/ggml-vocab-qwen2.gguf");
+  ASSERT_TRUE(gemma && llama && qwen);
+  int count = 0;
+  for (const char* name : {"t5_byte_fallback", "t9_retokenize"}) {
+    std::ifstream in(std::string(DUNLIN_TESTS_DIR "/cases/req/") + name + ".json");
+    const json bodies = json::parse(in)["bodies"];
+    for (const json& body : bodies) {
+      const std::string text = body["content"];
+      for (const Tokenizer* tokenizer : {gemma.get(), llama.get(), qwen.get()}) {
+        const std::vector<TokenId> ids = tokenizer->encode(text);
+        std::string again = text;
+        for (int i = 0; i < 5; ++i) {
+          const std::vector<TokenId> got = tokenizer->encode(again);
+          EXPECT_EQ(got, ids) << body.dump();
+          again = text_of(*tokenizer, got);
+          EXPECT_EQ(again, text) << body.dump();
+        }
+      }
+      ++count;
+    }
+  }
+  EXPECT_EQ(count, 7);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, RealModelTest,
                          testing::Values(RealModel{support::kSmolLm2File, "smollm2.json"},
                                          RealModel{support::kQwenCoderFile, "qwen25-coder.json"},

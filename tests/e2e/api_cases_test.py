@@ -2,7 +2,8 @@
 
 usage: api_cases_test.py DUNLIN TESTS_DIR [NAME ...]
 
-Cases that need a grammar, speculation or /tokenize wait for those."""
+Cases that need speculation wait for it. s1 and s4 (a forced text) are in server_test.cc, t5 and t9 in
+tokenizer_golden_test.cc, d3 with a thousand clients in serve_process_test.py."""
 
 import concurrent.futures
 import json

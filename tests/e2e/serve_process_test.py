@@ -1,9 +1,12 @@
-"""What `dunlin serve` does as a process: signals, exit codes, a taken port, bad files, idle CPU.
+"""What `dunlin serve` does as a process: signals, exit codes, a taken port, bad files, crowds
+that leave, idle CPU.
 
 usage: serve_process_test.py DUNLIN MAKE_TINY_MODEL"""
 
+import concurrent.futures
 import os
 import pathlib
+import random
 import signal
 import socket
 import subprocess
@@ -101,6 +104,26 @@ def check_idle(dunlin, model):
         assert used <= 0.01, f"an idle server used {used * 1000:.0f} ms in 10 s"
 
 
+def check_thousand_leave(dunlin, model):
+    """Case d3: each request is closed at a random moment up to its 20th delta; no block stays held."""
+    with RunningServer(dunlin, model) as server:
+        source = random.Random(3)
+        moments = [(source.choice([1, 3]), source.randrange(21)) for _ in range(1000)]
+
+        def leave(moment):
+            stream = EventStream(server, CHAT, LONG | {"n": moment[0]})
+            for _ in zip(range(moment[1]), stream):
+                pass
+            stream.close()
+
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            list(pool.map(leave, moments))
+        for gauge in ("num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"):
+            server.wait_metric("vllm:" + gauge, 0)
+        status, answer = post(server, CHAT, LONG)
+        assert status == 200 and answer["usage"]["completion_tokens"] == 1500, answer
+
+
 def check_environment(dunlin, model):
     flags = {"DUNLIN_API_KEY": "k", "DUNLIN_CONTEXT": "256", "DUNLIN_MODEL_NAME": "from-env"}
     with RunningServer(dunlin, model, env=flags) as server:
@@ -122,6 +145,7 @@ def main():
         check_taken_port(dunlin, model)
         check_bad_files(dunlin, model, folder)
         check_environment(dunlin, model)
+        check_thousand_leave(dunlin, model)
         check_idle(dunlin, model)
     print("every check passed")
     return 0
