@@ -21,7 +21,7 @@ ALLOWED = {
     "model": ["base", "cpu", "tensor", "quant", "kernels", "formats", "kv"],
     "sampling": ["base"],
     "engine": ["base", "kv", "model", "sampling"],
-    "frontend": ["base", "cpu", "formats", "kv", "text", "grammar", "model", "sampling", "engine"],
+    "frontend": ["base", "cpu", "quant", "formats", "kv", "text", "grammar", "model", "sampling", "engine"],
     "api": ["base", "sampling", "text", "engine", "frontend"],
     "server": ["base", "engine", "frontend", "api"],
     "cli": ["base", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
-#include "cli/file_facts.h"
 #include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "cli/progress.h"
+#include "frontend/file_facts.h"
 
 namespace dunlin::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/file_facts.h"
+#include "frontend/file_facts.h"
 
 namespace dunlin {
 namespace {
@@ -35,7 +35,7 @@ class GgufCases : public testing::TestWithParam<Case> {};
 TEST_P(GgufCases, EndsAsTheManifestSays) {
   const std::string path = kFolder + GetParam().name + ".gguf";
   ASSERT_TRUE(std::ifstream(path).good()) << path;
-  const auto facts = cli::check_file(path);
+  const auto facts = check_file(path, nullptr);
   if (GetParam().expect == "load") {
     EXPECT_TRUE(facts) << GetParam().why << ": " << facts.error().message();
   }

@@ -1,4 +1,4 @@
-#include "cli/file_facts.h"
+#include "frontend/file_facts.h"
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +16,7 @@
 #include "text/chat_template.h"
 #include "text/tokenizer_factory.h"
 
-namespace dunlin::cli {
+namespace dunlin {
 namespace {
 
 void add_tensors(const GgufFile& file, FileFacts& facts) {
@@ -140,4 +140,4 @@ Result<FileFacts> check_file(
   return facts;
 }
 
-}  // namespace dunlin::cli
+}  // namespace dunlin

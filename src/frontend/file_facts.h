@@ -10,7 +10,7 @@
 
 #include "dunlin/status.h"
 
-namespace dunlin::cli {
+namespace dunlin {
 
 inline constexpr std::array<int, 4> kMemoryBatches = {1, 8, 32, 128};
 
@@ -44,4 +44,4 @@ Result<FileFacts> check_file(
     const std::string& path,
     const std::function<void(std::int64_t done, std::int64_t total)>& progress);
 
-}  // namespace dunlin::cli
+}  // namespace dunlin

@@ -1,0 +1,21 @@
+# dunlin_unit_test(NAME kv_test SRCS a_test.cc ... LIBS ... [LABEL unit] [TIMEOUT 300] [SERIAL])
+# A GoogleTest program, each of its tests a test of ctest. The target unit_tests builds all with the
+# label unit, without the program itself.
+function(dunlin_unit_test)
+  cmake_parse_arguments(ARG "SERIAL" "NAME;LABEL;TIMEOUT" "SRCS;LIBS" ${ARGN})
+  if(NOT ARG_LABEL)
+    set(ARG_LABEL unit)
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${ARG_NAME} ${ARG_SRCS})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LIBS} GTest::gmock GTest::gtest_main)
+  target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${ARG_NAME} PRIVATE DUNLIN_TESTS_DIR="${PROJECT_SOURCE_DIR}/tests")
+  if(ARG_LABEL STREQUAL unit)
+    add_dependencies(unit_tests ${ARG_NAME})
+  endif()
+  gtest_discover_tests(${ARG_NAME} DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_SERIAL})
+endfunction()
