@@ -12,7 +12,9 @@
 #include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "cpu/isa.h"
+#include "cpu/memory_limit.h"
 #include "cpu/thread_pool.h"
+#include "kernels/machine_limits.h"
 #include "model/open_gguf.h"
 
 namespace dunlin::cli {
@@ -26,6 +28,7 @@ struct BenchFlags {
   int batch_tokens = 512;
   int repetitions = 5;
   bool no_kv_cache = false;
+  bool machine = false;
   std::vector<int> n_prompt{512}, n_gen{128}, n_depth{0};                        // bench
   std::vector<int> batch_prompt{128}, batch_gen{128}, batch_seqs{1, 8, 16, 32};  // bench batched
   FetchOptions fetch;
@@ -58,6 +61,31 @@ Result<Bench> open_bench(const BenchFlags& flags) {
   return bench;
 }
 
+BenchOutput output_of(const BenchFlags& flags) {
+  return flags.output == "json"  ? BenchOutput::kJson
+         : flags.output == "csv" ? BenchOutput::kCsv
+                                 : BenchOutput::kMarkdown;
+}
+
+// With one thread and with all: two cores of some machines share one physical core.
+int run_machine(const BenchFlags& flags) {
+  const auto isa = parse_isa(flags.isa);
+  if (!isa) return report(isa.error());
+  LimitOptions options;
+  options.rounds = flags.repetitions;
+  const std::int64_t available = memory_limit().available_bytes;
+  if (available > 0) options.buffer_bytes = std::min(options.buffer_bytes, available / 2);
+  std::vector<MachineLimits> rows;
+  const int most = flags.num_threads > 0 ? flags.num_threads : default_num_threads();
+  for (const int threads : most > 1 ? std::vector<int>{1, most} : std::vector<int>{1}) {
+    ThreadPool pool(threads);
+    rows.push_back(measure_machine(pool, *isa, options));
+  }
+  std::fputs(format_machine(fmt::format("CPU {}", isa_name(*isa)), rows, output_of(flags)).c_str(),
+             stdout);
+  return 0;
+}
+
 int run_single(const BenchFlags& flags) {
   auto bench = open_bench(flags);
   if (!bench) return report(bench.error());
@@ -76,10 +104,7 @@ int run_single(const BenchFlags& flags) {
     fmt::print(stderr, "measuring {} of {} ...\n", results.size() + 1, tests.size());
     results.push_back(run_bench(*bench->opened.model, test, bench->shape));
   }
-  const BenchOutput output = flags.output == "json"  ? BenchOutput::kJson
-                             : flags.output == "csv" ? BenchOutput::kCsv
-                                                     : BenchOutput::kMarkdown;
-  std::fputs(format_bench(bench->facts, results, output).c_str(), stdout);
+  std::fputs(format_bench(bench->facts, results, output_of(flags)).c_str(), stdout);
   return 0;
 }
 
@@ -118,6 +143,33 @@ void add_common(CLI::App& command, BenchFlags& flags) {
       ->capture_default_str();
 }
 
+void add_batched(CLI::App& bench, Invocation& invocation) {
+  const auto counts = CLI::Range(0, 1 << 20);
+  auto flags = std::make_shared<BenchFlags>();
+  CLI::App& batched = *bench.add_subcommand("batched", "Measure many sequences at once");
+  add_common(batched, *flags);
+  batched.add_option("--npp,-P", flags->batch_prompt, "Prompt tokens of each sequence (-npp)")
+      ->delimiter(',')
+      ->check(counts)
+      ->capture_default_str();
+  batched.add_option("--ntg,-G", flags->batch_gen, "Tokens each generates (-ntg)")
+      ->delimiter(',')
+      ->check(counts)
+      ->capture_default_str();
+  batched.add_option("--npl,-L", flags->batch_seqs, "Sequences at once (-npl)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  batched.add_option("-o,--output", flags->output, "md or jsonl")
+      ->check(CLI::IsMember({"md", "jsonl"}))
+      ->capture_default_str();
+  batched.footer(
+      "Columns and field names are llama-batched-bench's.\n\nExample:\n  dunlin bench batched "
+      "smollm2-135m --npp 128 --ntg 64 --npl 1,8,16");
+  batched.callback(
+      [flags, &invocation] { invocation.run = [flags] { return run_batched(*flags); }; });
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Invocation& invocation) {
@@ -144,46 +196,24 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       ->capture_default_str();
   command.add_flag("--no-kv-cache", flags->no_kv_cache,
                    "The contrast: compute the whole text again for each token");
+  command.add_flag("--machine", flags->machine,
+                   "Without a model: what this machine's memory and cores can do at most");
   command.add_option("-o,--output", flags->output, "md, json or csv")
       ->check(CLI::IsMember({"md", "json", "csv"}))
       ->capture_default_str();
   command.footer(
       "Columns and field names are llama-bench's.\n\nExample:\n  dunlin bench smollm2-135m -p 512 "
-      "-n 128 -d 0,4096");
+      "-n 128 -d 0,4096\n  dunlin bench --machine");
   command.callback([flags, &invocation] {
     if (invocation.run) return;  // `bench batched` was named
     invocation.run = [flags] {
+      if (flags->machine) return run_machine(*flags);
       return flags->model.empty() ? report(Status(StatusCode::kInvalidArgument,
                                                   "bench needs a MODEL; try dunlin bench --help"))
                                   : run_single(*flags);
     };
   });
-
-  auto batched_flags = std::make_shared<BenchFlags>();
-  CLI::App& batched = *command.add_subcommand("batched", "Measure many sequences at once");
-  add_common(batched, *batched_flags);
-  batched
-      .add_option("--npp,-P", batched_flags->batch_prompt, "Prompt tokens of each sequence (-npp)")
-      ->delimiter(',')
-      ->check(counts)
-      ->capture_default_str();
-  batched.add_option("--ntg,-G", batched_flags->batch_gen, "Tokens each generates (-ntg)")
-      ->delimiter(',')
-      ->check(counts)
-      ->capture_default_str();
-  batched.add_option("--npl,-L", batched_flags->batch_seqs, "Sequences at once (-npl)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
-  batched.add_option("-o,--output", batched_flags->output, "md or jsonl")
-      ->check(CLI::IsMember({"md", "jsonl"}))
-      ->capture_default_str();
-  batched.footer(
-      "Columns and field names are llama-batched-bench's.\n\nExample:\n  dunlin bench batched "
-      "smollm2-135m --npp 128 --ntg 64 --npl 1,8,16");
-  batched.callback([batched_flags, &invocation] {
-    invocation.run = [batched_flags] { return run_batched(*batched_flags); };
-  });
+  add_batched(command, invocation);
 }
 
 }  // namespace dunlin::cli

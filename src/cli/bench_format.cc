@@ -111,6 +111,39 @@ std::string format_bench(const BenchModel& model, std::span<const BenchResult> r
   return list.dump(2) + "\n";
 }
 
+std::string format_machine(const std::string& backend, std::span<const MachineLimits> rows,
+                           BenchOutput output) {
+  if (output == BenchOutput::kJson) {
+    Json all = Json::array();
+    for (const MachineLimits& row : rows) {
+      all.push_back({{"build_commit", version_text()},
+                     {"backends", backend},
+                     {"n_threads", row.num_threads},
+                     {"read_gb_per_s", row.read_bytes_per_s / 1e9},
+                     {"int8_unsigned_gop_per_s", row.int8_unsigned_ops / 1e9},
+                     {"int8_signed_gop_per_s", row.int8_signed_ops / 1e9},
+                     {"float_gflop_per_s", row.float_ops / 1e9}});
+    }
+    return all.dump(2) + "\n";
+  }
+  const bool csv = output == BenchOutput::kCsv;
+  std::string out =
+      csv ? "backends,n_threads,read_gb_per_s,int8_unsigned_gop_per_s,int8_signed_gop_per_s,"
+            "float_gflop_per_s\n"
+          : "| backend    | threads | read GB/s | int8 u*s GOP/s | int8 s*s GOP/s | float GFLOP/s "
+            "|\n"
+            "| ---------- | ------: | --------: | -------------: | -------------: | ------------: "
+            "|\n";
+  for (const MachineLimits& row : rows) {
+    out += fmt::format(fmt::runtime(csv ? "{},{},{:.2f},{:.1f},{:.1f},{:.1f}\n"
+                                        : "| {:<10} | {:>7} | {:>9.1f} | {:>14.0f} | {:>14.0f} | "
+                                          "{:>13.0f} |\n"),
+                       backend, row.num_threads, row.read_bytes_per_s / 1e9,
+                       row.int8_unsigned_ops / 1e9, row.int8_signed_ops / 1e9, row.float_ops / 1e9);
+  }
+  return out;
+}
+
 std::string batched_header() {
   std::string out = fmt::format(
       "|{:>6} | {:>6} | {:>4} | {:>6} | {:>8} | {:>8} | {:>8} | {:>8} | {:>8} | {:>8} |\n", "PP",

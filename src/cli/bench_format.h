@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/bench_runner.h"
+#include "kernels/machine_limits.h"
 
 namespace dunlin::cli {
 
@@ -23,6 +24,10 @@ enum class BenchOutput { kMarkdown, kJson, kCsv };
 
 std::string format_bench(const BenchModel& model, std::span<const BenchResult> results,
                          BenchOutput output);
+
+// `dunlin bench --machine`: a row for each number of threads.
+std::string format_machine(const std::string& backend, std::span<const MachineLimits> rows,
+                           BenchOutput output);
 
 std::string batched_header();
 std::string format_batched(const BatchedResult& result);  // one table row
