@@ -105,7 +105,7 @@ void set_options(CURL* curl, Attempt& attempt) {
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "dunlin");
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 20L);
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, long{request.connect_timeout_s});
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 100L);  // bytes a second, over
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 30L);    // this many seconds: a dead peer
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);

