@@ -83,12 +83,12 @@ int main(int argc, char** argv) {
   app.name("dunlin");
   app.footer(kFooter);
   app.set_version_flag("--version", dunlin::cli::version_text());
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   dunlin::cli::Invocation invocation;
   for (AddCommand add : kCommands) add(app, invocation);
   CLI::App& debug =
       *app.add_subcommand("debug", "Inner workings for scripts: JSON lines in, JSON lines out");
-  debug.require_subcommand(1);
+  debug.require_subcommand(0, 1);
   for (AddCommand add : kDebugCommands) add(debug, invocation);
   add_describe(app, debug, invocation);
   try {
@@ -96,5 +96,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  return invocation.run ? invocation.run() : 2;
+  if (invocation.run) return invocation.run();
+  // No command was given, or `debug` without one.
+  std::fputs((app.get_subcommands().empty() ? app : debug).help().c_str(), stderr);
+  return 2;
 }

@@ -86,6 +86,15 @@ bool has_size(const fs::path& path, std::uint64_t size_bytes) {
   return fs::file_size(path, error) == size_bytes && !error;
 }
 
+Outcome make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!error) return {};
+  return fail(StatusCode::kPermissionDenied,
+              fmt::format("can't make {}: {}; set DUNLIN_CACHE to a folder of yours",
+                          folder.string(), error.message()));
+}
+
 Result<ResolvedModel> fetch_entry(const RegistryEntry& entry, const FetchOptions& options) {
   DUNLIN_ASSIGN(folder, models_folder());
   const fs::path path = folder / entry.file;
@@ -95,11 +104,7 @@ Result<ResolvedModel> fetch_entry(const RegistryEntry& entry, const FetchOptions
     return fail(StatusCode::kNotFound,
                 fmt::format("{} is not in the cache ({}) and --offline forbids fetching it",
                             entry.name, path.string()));
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    return fail(StatusCode::kPermissionDenied,
-                fmt::format("can't make {}: {}", folder.string(), error.message()));
+  DUNLIN_TRY(make_folder(folder));
   const FileLock lock(path.string() + ".lock");
   if (has_size(path, entry.size_bytes)) return model;
   DownloadRequest request = hub_request(entry.hub_repo, entry.hub_file, path);
@@ -168,10 +173,7 @@ Result<ResolvedModel> fetch_hub(const std::string& reference, const FetchOptions
     return fail(StatusCode::kNotFound,
                 fmt::format("{} is not in the cache ({}) and --offline forbids fetching it",
                             reference, path.string()));
-  fs::create_directories(path.parent_path(), error);
-  if (error)
-    return fail(StatusCode::kPermissionDenied,
-                fmt::format("can't make {}: {}", path.parent_path().string(), error.message()));
+  DUNLIN_TRY(make_folder(path.parent_path()));
   const FileLock lock(path.string() + ".lock");
   if (fs::exists(path, error)) return model;
   ProgressBar bar(fmt::format("fetching {}", reference), options.quiet);
