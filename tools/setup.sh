@@ -3,58 +3,44 @@
 # makes the Python environment .venv. Does nothing, in no time, where all is there already.
 # Only the package installation itself runs as root (through sudo where needed).
 set -euo pipefail
-cd "$(dirname "$0")/.."
+. "$(dirname -- "$(readlink -f -- "$0")")/steps.sh"
+cd "$here"
 need=${1:?usage: tools/setup.sh build|test}
 case $need in
   build) wanted=$(awk '$1 == "build" {print $2}' tools/packages.txt) ;;
   test) wanted=$(awk '$1 == "build" || $1 == "test" {print $2}' tools/packages.txt) ;;
-  *) echo "setup: say build or test, not '$need'" >&2; exit 2 ;;
+  *) say "setup: say build or test, not '$need'"; exit 2 ;;
 esac
 
-say() { printf '%s\n' "$*" >&2; }
+fail() { say "setup: $1"; exit 1; }
 
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' | awk '$1 == "installed" {print $2}')
 missing=$(comm -23 <(printf '%s\n' $wanted | sort -u) <(sort -u <<<"$installed"))
 if [ -n "$missing" ]; then
-  count=$(wc -w <<<"$missing")
-  as_root=
+  say "setup: installing $(wc -w <<<"$missing") Debian packages:" $missing
+  by_hand="As root, run: apt-get update; apt-get install --no-install-recommends $(echo $missing)"
+  sudo=
   if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null || {
-      say "setup: $count packages are missing and neither root nor sudo is at hand. As root, run:"
-      say "  apt-get install --no-install-recommends" $missing
-      exit 1
-    }
-    as_root=sudo
+    sudo=sudo
+    command -v sudo >/dev/null || fail "this needs root, and there is no sudo. $by_hand"
+    sudo -v || fail "this needs root, and sudo refused. $by_hand"
   fi
-  say "setup: installing $count Debian packages:" $missing
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  apt() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"; }
-  done_count() { grep -c '^Setting up ' "$log" || true; }
-  {
-    { apt update && apt install -y --no-install-recommends $missing; } >"$log" 2>&1 &
-    job=$!
-    while kill -0 $job 2>/dev/null; do
-      if [ -t 2 ]; then printf '\rsetup: %s packages set up, %ss ' "$(done_count)" "$SECONDS" >&2; fi
-      sleep 1
-    done
-    if ! wait $job; then
-      say; tail -n 15 "$log" >&2
-      say "setup: installing failed (above). Check the network and /etc/apt/sources.list, then run this again."
-      exit 1
-    fi
+  as_root() { $sudo env DEBIAN_FRONTEND=noninteractive "$@" </dev/null 2>&1 | show_progress "setup: installing" "$log"; }
+  apt() { as_root apt-get -q -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1 "$@"; }
+  # An interrupted installation is finished first.
+  as_root dpkg --configure -a && apt update && apt install -y --no-install-recommends $missing || {
+    grep -v '^..status:' "$log" | tail -n 15 >&2
+    fail "installing failed (above). Check the network and the sources in /etc/apt, then run this again"
   }
-  if [ -t 2 ]; then say; fi
   say "setup: packages are in place"
 fi
 
-if [ "$need" = test ]; then
-  stamp=.venv/requirements.txt
-  if ! cmp -s tests/requirements.txt "$stamp" 2>/dev/null; then
-    say "setup: making the tests' Python environment, .venv"
-    /usr/bin/python3 -m venv .venv
+if [ "$need" = test ] && ! cmp -s tests/requirements.txt .venv/requirements.txt; then
+  say "setup: making the tests' Python environment, .venv"
+  /usr/bin/python3 -m venv --clear .venv &&
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt ||
-      { say "setup: pip failed (above). Check the network, then run this again."; exit 1; }
-    cp tests/requirements.txt "$stamp"
-  fi
+    fail "pip failed (above). Check the network, then run this again"
+  cp tests/requirements.txt .venv/requirements.txt
 fi
