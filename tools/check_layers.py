@@ -10,6 +10,7 @@ import sys
 
 ALLOWED = {
     "base": [],
+    "terminal": ["base"],
     "cpu": ["base"],
     "tensor": ["base"],
     "quant": ["base", "cpu", "tensor"],
@@ -24,7 +25,7 @@ ALLOWED = {
     "frontend": ["base", "cpu", "quant", "formats", "kv", "text", "grammar", "model", "sampling", "engine"],
     "api": ["base", "sampling", "text", "engine", "frontend"],
     "server": ["base", "engine", "frontend", "api"],
-    "cli": ["base", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",
+    "cli": ["base", "terminal", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",
             "sampling", "engine", "frontend", "api", "server"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
