@@ -108,7 +108,7 @@ class OpenAiCall final : public ApiCall {
       }
       std::optional<TextDelta> delta = generation.poll();
       if (!delta) return;
-      progress.num_new_tokens += delta->num_new_tokens;
+      progress.num_new_tokens += delta->token ? 1 : 0;
       if (form_.drop_output) {
         delta->text.clear();
         delta->logprobs.clear();

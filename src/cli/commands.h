@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "dunlin/status.h"
 
@@ -37,5 +38,7 @@ void add_debug_logits(CLI::App& debug, Invocation& invocation);
 
 // Prints "dunlin: MESSAGE" on stderr (red where it is a terminal) and gives the exit code.
 int report(const Status& status);
+// Prints what is good to know on stderr (dimmed where it is a terminal), one line in parentheses.
+void note(const std::string& text);
 
 }  // namespace dunlin::cli

@@ -1,4 +1,7 @@
 // dunlin: the program. Builds the command table, parses, runs one command, ends the process.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
@@ -73,9 +76,20 @@ void add_describe(const CLI::App& app, CLI::App& debug, dunlin::cli::Invocation&
   });
 }
 
+// A file opened under the number of a standard stream would be written to as that stream: where one
+// is closed, its number is taken by what can't be written.
+void occupy_standard_streams() {
+  while (true) {
+    const int fd = open("/dev/null", O_RDONLY);
+    if (fd > STDERR_FILENO) close(fd);
+    if (fd < 0 || fd > STDERR_FILENO) return;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);
   dunlin::install_mapped_file_fault_handler();
   CLI::App app{

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "terminal/graphemes.h"
+#include "terminal/screen.h"
+
 namespace dunlin::cli {
 namespace {
 
@@ -41,7 +44,7 @@ void ProgressBar::update_bytes(std::uint64_t done_bytes, std::uint64_t total_byt
   draw(total_bytes > 0 ? double(done_bytes) / double(total_bytes) : -1, text);
 }
 
-bool ProgressBar::on_terminal() { return isatty(STDERR_FILENO) != 0; }
+bool ProgressBar::on_terminal() { return terminal::can_move_cursor(STDERR_FILENO); }
 
 void ProgressBar::update_fraction(double fraction, const std::string& phase) {
   draw(fraction, phase);
@@ -59,7 +62,10 @@ void ProgressBar::draw(double fraction, const std::string& text) {
     bar = fmt::format(" [{:=<{}}{: <{}}] {:3.0f}%", "", full, "", kBarWidth - full,
                       std::min(fraction, 1.0) * 100);
   }
-  fmt::print(stderr, "\r\033[K{}{} {}", label_, bar, text);
+  // A line that the terminal folds can't be drawn over.
+  const std::string line = fmt::format("{}{} {}", label_, bar, text);
+  fmt::print(stderr, "\r\033[K{}",
+             terminal::clip_to_columns(line, terminal::screen_size(STDERR_FILENO).columns - 1));
   std::fflush(stderr);
 }
 

@@ -19,7 +19,7 @@ class ProgressBar {
   void update_bytes(std::uint64_t done_bytes, std::uint64_t total_bytes);
   void update_fraction(double fraction, const std::string& phase);
 
-  static bool on_terminal();  // stderr is one
+  static bool on_terminal();  // stderr is one that can redraw
 
  private:
   void draw(double fraction, const std::string& text);

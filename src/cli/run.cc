@@ -1,11 +1,14 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <iostream>
-#include <iterator>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <memory>
 #include <random>
 
+#include "base/utf8.h"
 #include "cli/chat.h"
 #include "cli/commands.h"
 #include "cli/session_flags.h"
@@ -47,20 +50,41 @@ void add_sampling_flags(CLI::App& command, RunFlags& flags) {
                      "A text that ends the answer; may be given several times");
 }
 
-int run(RunFlags flags) {
-  const bool piped = isatty(STDIN_FILENO) == 0;
-  if (flags.prompt.empty() && piped) {
-    flags.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
-    if (flags.prompt.empty())
-      return report(
-          Status(StatusCode::kInvalidArgument, "the prompt from standard input is empty"));
+constexpr std::size_t kMaxPipedBytes = 16 << 20;
+
+// All of standard input as a prompt: without the line feed that ends its last line.
+Result<std::string> piped_prompt() {
+  std::string text;
+  char buffer[1 << 16];
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof(buffer), stdin)) > 0;) {
+    text.append(buffer, n);
+    if (text.size() > kMaxPipedBytes)
+      return invalid("the prompt from standard input is longer than 16 MiB");
   }
+  if (std::ferror(stdin) != 0)
+    return fail(StatusCode::kDataLoss,
+                fmt::format("can't read standard input: {}", std::strerror(errno)));
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    return invalid(
+        "the prompt from standard input is empty; give PROMPT, or start a chat from a terminal");
+  if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+int run(RunFlags flags) {
+  const bool chatting = flags.prompt.empty() && isatty(STDIN_FILENO) != 0;
+  if (flags.prompt.empty() && !chatting) {
+    auto prompt = piped_prompt();
+    if (!prompt) return report(prompt.error());
+    flags.prompt = std::move(*prompt);
+  }
+  flags.prompt = repair_utf8(flags.prompt);
+  flags.chat.system = repair_utf8(flags.chat.system);
   if (!flags.seed_given) flags.chat.generation.sampling.seed = std::random_device()();
   flags.session.session.engine.max_seqs = std::min(flags.session.session.engine.max_seqs, 1);
   auto session = open_session(flags.session);
   if (!session) return report(session.error());
-  return flags.prompt.empty() ? chat(**session, flags.chat)
-                              : answer_once(**session, flags.prompt, flags.chat);
+  return chatting ? chat(**session, flags.chat) : answer_once(**session, flags.prompt, flags.chat);
 }
 
 }  // namespace
@@ -80,7 +104,11 @@ void add_run(CLI::App& app, Invocation& invocation) {
       "  dunlin run smollm2-135m \"Why is the sky blue?\"\n"
       "  git diff | dunlin run qwen2.5-coder-0.5b --system \"Write a commit message for this "
       "change.\"\n"
-      "  dunlin run smollm2-135m                     a chat; /help lists its commands");
+      "  echo \"Why is the sky blue?\" | dunlin run smollm2-135m > answer.txt\n"
+      "  dunlin run smollm2-135m                     a chat; /help lists its commands and keys\n"
+      "\n"
+      "In the chat Ctrl-C stops the answer, Ctrl-D leaves. DUNLIN_HISTORY names the file that "
+      "keeps\nwhat was typed (default: ~/.local/state/dunlin/history); empty: none.");
   command.callback([flags, &invocation] { invocation.run = [flags] { return run(*flags); }; });
 }
 

@@ -90,11 +90,13 @@ std::string man_page(const CLI::App& app) {
   });
   out += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(app.get_footer()));
   out +=
-      ".SH FILES\n.TP\n.I ~/.cache/dunlin\nFetched models and the chat's history; DUNLIN_CACHE "
-      "moves it.\n";
+      ".SH FILES\n.TP\n.I ~/.cache/dunlin\nFetched models; DUNLIN_CACHE "
+      "moves it.\n.TP\n.I ~/.local/state/dunlin/history\nWhat was typed in the chat; "
+      "DUNLIN_HISTORY names "
+      "another file, or none where it is empty.\n";
   out +=
       ".SH EXIT STATUS\n0: done. 1: it failed, and one line on standard error says why. 2: wrong "
-      "usage. 130: stopped by Ctrl\\-C.\n";
+      "usage. 130: stopped by Ctrl\\-C. 141: the reader of standard output went away.\n";
   return out;
 }
 

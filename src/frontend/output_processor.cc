@@ -66,10 +66,8 @@ TextDelta OutputProcessor::process(const TokenOutput& output) {
   delta.finish = output.finish;
   delta.error = output.error;
   delta.stats = output.stats;
-  if (output.token) {
-    delta.num_new_tokens = 1;
-    ++num_tokens_;
-  }
+  delta.token = output.token;
+  if (output.token) ++num_tokens_;
   const bool is_text = output.token && output.finish != FinishReason::kStop;
   if (is_text) {
     if (output.logprobs)

@@ -57,7 +57,7 @@ TEST(OutputProcessor, leaves_the_ending_token_out_of_the_text) {
   EXPECT_EQ(last.text, "");
   EXPECT_TRUE(last.logprobs.empty());
   EXPECT_EQ(last.finish, FinishReason::kStop);
-  EXPECT_EQ(last.num_new_tokens, 1);
+  EXPECT_EQ(last.token, TokenId{'b'});
 }
 
 TEST(OutputProcessor, gives_out_held_text_when_the_generation_ends) {

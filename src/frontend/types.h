@@ -51,7 +51,9 @@ struct TextDelta {
   std::vector<TokenLogprobText> logprobs;
   std::vector<TokenLogprobText>
       prompt_logprobs;  // under echo_logprobs, once; entry 0 has no number
-  int num_new_tokens = 0;
+  // Which token this is of; absent where only the finish is told. One that ends the generation may
+  // be told with FinishReason::kStop and has no text.
+  std::optional<TokenId> token;
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> stop_string;  // which one ended it
   std::optional<Status> error;
