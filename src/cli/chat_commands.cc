@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kHelp =
     "  /reset           forget the conversation\n"
-    "  /system TEXT     set the system message; alone: show it; default: the template's\n"
+    "  /system TEXT     set the system message; alone it shows it\n"
+    "  /system default  take the template's own again\n"
     "  /save FILE       write the conversation as JSON, never over an existing file\n"
     "  /verbose         times and counts after each answer, on or off\n"
     "  /bye             leave; so does Ctrl-D\n"

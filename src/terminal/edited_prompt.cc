@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <iterator>
 #include <utility>
@@ -105,7 +106,11 @@ void EditedPrompt::wait_for_keys() {
 bool EditedPrompt::read_keys(int timeout_ms) {
   if (ended_) return false;
   pollfd waited[] = {{STDIN_FILENO, POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
-  if (poll(waited, std::size(waited), timeout_ms) <= 0) return false;
+  int ready = 0;
+  do {
+    ready = poll(waited, std::size(waited), timeout_ms);
+  } while (ready < 0 && errno == EINTR);  // the pipe tells which signal it was
+  if (ready <= 0) return false;
   if (waited[1].revents != 0) take_signals();
   if (waited[0].revents == 0) return true;
   char bytes[4096];
