@@ -31,7 +31,7 @@ if [ -n "$missing" ]; then
   apt() { as_root apt-get -q -o DPkg::Lock::Timeout=300 -o APT::Status-Fd=1 "$@"; }
   # An interrupted installation is finished first.
   as_root dpkg --configure -a && apt update && apt install -y --no-install-recommends $missing || {
-    grep -v '^..status:' "$log" | tail -n 15 >&2
+    { grep -m 3 '^W:' "$log" || true; grep -v '^..status:' "$log" | tail -n 8; } >&2
     fail "installing failed (above). Check the network and the sources in /etc/apt, then run this again"
   }
   say "setup: packages are in place"
