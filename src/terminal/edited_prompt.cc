@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrompt = ">>> ";
 constexpr std::string_view kMorePrompt = "... ";
-constexpr int kSequenceTimeoutMs = 50;        // the bytes of one key come closer together
+constexpr int kSequenceTimeoutMs = 500;       // the bytes of one key come closer together
 constexpr std::size_t kMaxTypedAhead = 4096;  // keys; more are dropped
 
 }  // namespace

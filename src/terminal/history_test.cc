@@ -79,7 +79,7 @@ TEST_F(HistoryTest, ends_a_line_that_was_cut) {
 }
 
 TEST_F(HistoryTest, reads_any_bytes) {
-  write(std::string("a\x1b[31m\xff\n\n\\q\\\nlast", 18));
+  write("a\x1b[31m\xff\n\n\\q\\\nlast");
   EXPECT_EQ(History(path()).entries(), (Entries{"a[31m\uFFFD", "q\\", "last"}));
 }
 

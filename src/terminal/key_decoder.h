@@ -16,10 +16,10 @@ class KeyDecoder {
 
   std::vector<Key> push(std::string_view bytes);
 
-  // True where the last byte may be the beginning of something. A terminal sends a sequence in one
-  // go: where nothing follows within some 50 ms, abandon() (the Esc key has no meaning of its own).
-  // Never inside a paste, which may take as long as it likes; Ctrl-C ends one that has no end.
-  bool pending() const { return !pending_.empty() && !pasting_; }
+  // True inside a sequence. A terminal sends one in one go: where nothing follows for a while,
+  // abandon() (the Esc key has no meaning of its own). A paste may take as long as it likes; Ctrl-C
+  // ends one that has no end.
+  bool pending() const { return !pasting_ && pending_.starts_with('\x1b'); }
   void abandon() { pending_.clear(); }
 
  private:

@@ -112,6 +112,10 @@ TEST(KeyDecoder, forgets_a_lone_escape) {
   EXPECT_TRUE(decoder.push("\x1b").empty());
   EXPECT_TRUE(decoder.pending());
   decoder.abandon();
+  EXPECT_FALSE(decoder.pending());
+  EXPECT_TRUE(decoder.push("\xc3").empty());
+  EXPECT_FALSE(decoder.pending());  // half a character waits as long as it takes
+  EXPECT_EQ(decoder.push("\xbc").size(), 1u);
   const auto keys = decoder.push("b");
   ASSERT_EQ(keys.size(), 1u);
   EXPECT_EQ(keys[0].kind, KeyKind::kText);
