@@ -23,10 +23,11 @@ ALLOWED = {
     "sampling": ["base"],
     "engine": ["base", "kv", "model", "sampling"],
     "frontend": ["base", "cpu", "quant", "formats", "kv", "text", "grammar", "model", "sampling", "engine"],
+    "chat": ["base", "terminal", "text", "sampling", "engine", "frontend"],
     "api": ["base", "sampling", "text", "engine", "frontend"],
     "server": ["base", "engine", "frontend", "api"],
     "cli": ["base", "terminal", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",
-            "sampling", "engine", "frontend", "api", "server"],
+            "sampling", "engine", "frontend", "chat", "api", "server"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

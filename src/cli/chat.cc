@@ -11,15 +11,17 @@
 #include <memory>
 #include <utility>
 
-#include "cli/answer.h"
-#include "cli/chat_commands.h"
+#include "chat/answer.h"
+#include "chat/chat_commands.h"
+#include "chat/conversation.h"
 #include "cli/commands.h"
-#include "cli/conversation.h"
 #include "terminal/prompt.h"
 #include "terminal/signal_pipe.h"
 
 namespace dunlin::cli {
 namespace {
+
+using namespace dunlin::chat;
 
 constexpr int kAnswerReserve = 256;  // tokens of the context that a chat keeps for the next answer
 constexpr int kInterruptedCode = 128 + SIGINT;

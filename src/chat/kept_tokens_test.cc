@@ -1,4 +1,4 @@
-#include "cli/kept_tokens.h"
+#include "chat/kept_tokens.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "support/fake_tokenizer.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 namespace {
 
 using Ids = std::vector<TokenId>;
@@ -69,4 +69,4 @@ TEST_F(KeptTokensTest, takes_the_rendering_of_another_beginning) {
 }
 
 }  // namespace
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "cli/conversation.h"
+#include "chat/conversation.h"
 #include "dunlin/status.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 
 struct ChatState {
   Conversation conversation;
@@ -18,4 +18,4 @@ struct ChatState {
 // Runs `line`, which begins with a slash, and gives what to tell the user.
 Result<std::string> run_chat_command(const std::string& line, ChatState& state);
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

@@ -1,4 +1,4 @@
-#include "cli/chat_commands.h"
+#include "chat/chat_commands.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,11 @@
 #include <iterator>
 #include <string>
 
-#include "cli/answer.h"
+#include "chat/answer.h"
 #include "support/fake_session.h"
 #include "support/scratch_folder.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 namespace {
 
 class ChatCommandsTest : public testing::Test {
@@ -118,4 +118,4 @@ TEST(DescribeStats, has_times_rates_and_counts) {
 }
 
 }  // namespace
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

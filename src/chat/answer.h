@@ -9,7 +9,7 @@
 #include "frontend/session.h"
 #include "frontend/types.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 
 struct Answer {
   std::string text;
@@ -28,4 +28,4 @@ Result<Answer> stream_answer(Session& session, std::vector<TokenId> prompt,
 // "first token 106 ms, 74.2 tokens/s; prompt 36 tokens, 32 cached; answer 21".
 std::string describe_stats(const RequestStats& stats);
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

@@ -1,4 +1,4 @@
-#include "cli/conversation.h"
+#include "chat/conversation.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "support/fake_session.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 namespace {
 
 // A token is a byte. The template: "<|bos|>" is one, then for each message its role, ": ", its
@@ -169,4 +169,4 @@ TEST_F(ConversationTest, is_written_as_messages) {
 }
 
 }  // namespace
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

@@ -1,4 +1,4 @@
-#include "cli/chat_commands.h"
+#include "chat/chat_commands.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 
 #include "base/quote.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 namespace {
 
 constexpr const char* kHelp =
@@ -107,4 +107,4 @@ Result<std::string> run_chat_command(const std::string& line, ChatState& state) 
       quote_for_message(name, 40)));
 }
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

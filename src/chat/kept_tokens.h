@@ -9,7 +9,7 @@
 #include "dunlin/types.h"
 #include "text/tokenizer.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 
 class KeptTokens {
  public:
@@ -30,4 +30,4 @@ class KeptTokens {
   std::vector<TokenId> tokens_;
 };
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

@@ -1,10 +1,10 @@
-#include "cli/kept_tokens.h"
+#include "chat/kept_tokens.h"
 
 #include <algorithm>
 #include <span>
 #include <utility>
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 namespace {
 
 // How many of `ids` spell `text`; 0 where it does not end at the border of a token.
@@ -48,4 +48,4 @@ void KeptTokens::keep(std::vector<TokenId> rendered, std::vector<TokenId> prompt
 
 void KeptTokens::clear() { *this = KeptTokens(); }
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/kept_tokens.h"
+#include "chat/kept_tokens.h"
 #include "dunlin/status.h"
 #include "frontend/session.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 
 class Conversation {
  public:
@@ -50,4 +50,4 @@ class Conversation {
   std::vector<TokenId> rendered_, prompt_;  // of the turn begun
 };
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

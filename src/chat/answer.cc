@@ -1,4 +1,4 @@
-#include "cli/answer.h"
+#include "chat/answer.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #include "terminal/printable.h"
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 namespace {
 
 // Gives errno, or 0.
@@ -65,4 +65,4 @@ std::string describe_stats(const RequestStats& stats) {
       stats.num_output_tokens);
 }
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat

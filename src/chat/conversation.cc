@@ -1,10 +1,10 @@
-#include "cli/conversation.h"
+#include "chat/conversation.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
-namespace dunlin::cli {
+namespace dunlin::chat {
 namespace {
 
 nlohmann::ordered_json message(const char* role, const std::string& content) {
@@ -84,4 +84,4 @@ std::string Conversation::to_json() const {
   return messages.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace dunlin::cli
+}  // namespace dunlin::chat
