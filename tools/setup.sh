@@ -1,16 +1,19 @@
 #!/usr/bin/env bash
-# Installs what Dunlin needs from Debian: tools/setup.sh build|test. `test` includes `build` and
-# makes the Python environment .venv. Does nothing, in no time, where all is there already.
+# Installs what Dunlin needs from Debian: tools/setup.sh build|test|all. `test` includes `build` and
+# makes the Python environment .venv; `all` adds the fuzzers' compiler. Does nothing, in no time,
+# where all is there already.
 # Only the package installation itself runs as root (through sudo where needed).
 set -euo pipefail
 . "$(dirname -- "$(readlink -f -- "$0")")/steps.sh"
 cd "$here"
-need=${1:?usage: tools/setup.sh build|test}
+need=${1:?usage: tools/setup.sh build|test|all}
 case $need in
-  build) wanted=$(awk '$1 == "build" {print $2}' tools/packages.txt) ;;
-  test) wanted=$(awk '$1 == "build" || $1 == "test" {print $2}' tools/packages.txt) ;;
-  *) say "setup: say build or test, not '$need'"; exit 2 ;;
+  build) kinds=build ;;
+  test) kinds='build test' ;;
+  all) kinds='build test fuzz' ;;
+  *) say "setup: say build, test or all, not '$need'"; exit 2 ;;
 esac
+wanted=$(awk -v kinds=" $kinds " 'index(kinds, " " $1 " ") {print $2}' tools/packages.txt)
 
 fail() { say "setup: $1"; exit 1; }
 
@@ -37,7 +40,7 @@ if [ -n "$missing" ]; then
   say "setup: packages are in place"
 fi
 
-if [ "$need" = test ] && ! cmp -s tests/requirements.txt .venv/requirements.txt; then
+if [ "$need" != build ] && ! cmp -s tests/requirements.txt .venv/requirements.txt; then
   say "setup: making the tests' Python environment, .venv"
   /usr/bin/python3 -m venv --clear .venv &&
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt ||
