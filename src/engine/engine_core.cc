@@ -29,7 +29,7 @@ EngineCore::EngineCore(std::unique_ptr<Model> model, const EngineConfig& config,
       scheduler_(scheduler_config_, kv_),
       builder_(scheduler_config_, kv_.num_groups(), config.max_context),
       runner_(std::move(model), num_blocks, scheduler_config_),
-      sampler_(runner_.limits().vocab_size) {
+      sampler_(runner_, config.max_seqs) {
   finished_.reserve(static_cast<std::size_t>(config.max_seqs));
 }
 
@@ -50,22 +50,24 @@ void EngineCore::step() {
 
 void EngineCore::commit(const ScheduledBatch& scheduled, std::span<float> logits) {
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
-  std::size_t first = 0;
+  const std::span<SampledToken> sampled = sampler_.sample(scheduled, logits);
+  std::size_t first = 0, num_taken = 0;
   for (const ScheduledSequence& s : scheduled.seqs) {
     const std::size_t count = static_cast<std::size_t>(s.num_rows()) * vocab_size;
-    commit_sequence(s, logits.subspan(first, count));
+    commit_sequence(s, logits.subspan(first, count), s.samples ? &sampled[num_taken++] : nullptr);
     first += count;
   }
   finished_.clear();
 }
 
-void EngineCore::commit_sequence(const ScheduledSequence& s, std::span<float> rows) {
+void EngineCore::commit_sequence(const ScheduledSequence& s, std::span<const float> rows,
+                                 SampledToken* sampled) {
   Sequence& seq = *s.seq;
   kv_.commit(seq.kv, seq.tokens, s.end());
+  // The row that was drawn from scores no prompt token: it is behind the last of them.
   if (seq.echo_logprobs) score_prompt(s, rows);
-  if (s.samples) {
-    const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
-    sample(seq, rows.last(vocab_size));
+  if (sampled != nullptr) {
+    accept(seq, *sampled);
   } else if (s.end() == seq.num_tokens()) {
     finish(seq, FinishReason::kLength);  // max_tokens = 0: the prompt is all
   }
@@ -86,15 +88,8 @@ void EngineCore::score_prompt(const ScheduledSequence& s, std::span<const float>
   }
 }
 
-void EngineCore::sample(Sequence& seq, std::span<float> row) {
-  SampleInput input;
-  input.params = &seq.sampling;
-  input.counts = &seq.counts;
-  if (seq.num_output_tokens() < seq.sampling.min_tokens) input.forbidden = seq.end_ids;
-  input.constraint = seq.constraint.get();
-  input.position = static_cast<std::uint64_t>(seq.num_tokens());
-  TokenLogprobs logprobs;
-  const std::optional<TokenId> token = sampler_.sample(row, input, &logprobs);
+void EngineCore::accept(Sequence& seq, SampledToken& sampled) {
+  const std::optional<TokenId> token = sampled.token;
   if (!token) {
     finish(seq, FinishReason::kError);
     return;
@@ -106,7 +101,7 @@ void EngineCore::sample(Sequence& seq, std::span<float> row) {
 
   TokenOutput output;
   output.token = *token;
-  if (seq.sampling.num_logprobs >= 0) output.logprobs = std::move(logprobs);
+  if (seq.sampling.num_logprobs >= 0) output.logprobs = std::move(sampled.logprobs);
   output.finish = finish_reason(seq, *token);
   const FinishReason reason = output.finish;
   if (reason != FinishReason::kNone) {

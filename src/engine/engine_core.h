@@ -10,8 +10,8 @@
 #include "engine/batch_builder.h"
 #include "engine/engine.h"
 #include "engine/model_runner.h"
+#include "engine/row_sampler.h"
 #include "engine/scheduler.h"
-#include "sampling/sampler.h"
 
 namespace dunlin {
 
@@ -37,9 +37,11 @@ class EngineCore {
 
  private:
   void commit(const ScheduledBatch& scheduled, std::span<float> logits);
-  void commit_sequence(const ScheduledSequence& scheduled, std::span<float> rows);
+  // `sampled`: null where the sequence does not sample in this step.
+  void commit_sequence(const ScheduledSequence& scheduled, std::span<const float> rows,
+                       SampledToken* sampled);
   void score_prompt(const ScheduledSequence& scheduled, std::span<const float> rows);
-  void sample(Sequence& seq, std::span<float> row);
+  void accept(Sequence& seq, SampledToken& sampled);
   FinishReason finish_reason(const Sequence& seq, TokenId token) const;
   void push(Sequence& seq, TokenOutput output);
   void finish(Sequence& seq, FinishReason reason);
@@ -53,7 +55,7 @@ class EngineCore {
   Scheduler scheduler_;
   BatchBuilder builder_;
   ModelRunner runner_;
-  Sampler sampler_;
+  RowSampler sampler_;
   std::vector<Candidate> candidates_;                // scratch of score_prompt
   std::vector<std::unique_ptr<Sequence>> finished_;  // kept to the end of the step
   EngineClock::time_point now_;                      // of the current commit

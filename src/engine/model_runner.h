@@ -19,6 +19,12 @@ class ModelRunner {
   // writable until the next call. Engine thread.
   std::span<float> run(std::span<const BlockCopy> copies, const ForwardBatch& batch);
 
+  // The model's threads, idle between runs (Model::parallel_for).
+  int num_threads() const { return model_->num_threads(); }
+  void parallel_for(int num_chunks, FunctionRef<void(int chunk_idx)> fn) {
+    model_->parallel_for(num_chunks, fn);
+  }
+
   const ModelLimits& limits() const { return model_->limits(); }
   ModelCounters counters() const { return model_->counters(); }
 

@@ -28,6 +28,10 @@ class Decoder final : public Model {
   ModelCounters counters() const override { return counters_; }
   void reserve(int max_tokens, int max_seqs, int max_outputs) override;
   void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) override;
+  int num_threads() const override { return pool_->num_threads(); }
+  void parallel_for(int num_chunks, FunctionRef<void(int chunk_idx)> fn) override {
+    pool_->parallel_for(num_chunks, [fn](int chunk_idx, int) { fn(chunk_idx); });
+  }
 
  private:
   void check(const ForwardBatch& batch, std::span<const float> logits) const;

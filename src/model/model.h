@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "base/function_ref.h"
 #include "dunlin/status.h"
 #include "kv/kv_layout.h"
 #include "model/forward_batch.h"
@@ -42,6 +43,14 @@ class Model {
   // Computes the batch, writes its K and V into `kv`, and writes logits [num_outputs, vocab_size].
   // Called from one thread, the one that owns the model's thread pool.
   virtual void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) = 0;
+
+  // The model's compute threads, for other work of the thread that calls forward(): calls
+  // fn(chunk_idx) once for each chunk in [0, num_chunks), in any order, and returns when all are
+  // done. fn must not throw.
+  virtual int num_threads() const { return 1; }
+  virtual void parallel_for(int num_chunks, FunctionRef<void(int chunk_idx)> fn) {
+    for (int i = 0; i < num_chunks; ++i) fn(i);
+  }
 };
 
 }  // namespace dunlin

@@ -1,0 +1,52 @@
+#include "engine/row_sampler.h"
+
+#include <algorithm>
+
+namespace dunlin {
+namespace {
+
+// Each holds a few arrays of vocab_size.
+constexpr int kMaxSamplers = 16;
+
+}  // namespace
+
+RowSampler::RowSampler(ModelRunner& runner, int max_seqs)
+    : runner_(runner), tokens_(static_cast<std::size_t>(max_seqs)) {
+  const int num_samplers = std::min({runner.num_threads(), max_seqs, kMaxSamplers});
+  samplers_.reserve(static_cast<std::size_t>(num_samplers));
+  for (int i = 0; i < num_samplers; ++i) samplers_.emplace_back(runner.limits().vocab_size);
+  draws_.reserve(static_cast<std::size_t>(max_seqs));
+}
+
+std::span<SampledToken> RowSampler::sample(const ScheduledBatch& batch, std::span<float> logits) {
+  const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
+  draws_.clear();
+  std::size_t end_row = 0;
+  for (const ScheduledSequence& s : batch.seqs) {
+    end_row += static_cast<std::size_t>(s.num_rows());
+    if (!s.samples) continue;
+    draws_.push_back({s.seq, logits.subspan((end_row - 1) * vocab_size, vocab_size)});
+  }
+  const std::size_t num_chunks = std::min(samplers_.size(), draws_.size());
+  runner_.parallel_for(static_cast<int>(num_chunks), [&](int chunk) {
+    const auto first = static_cast<std::size_t>(chunk);
+    for (std::size_t i = first; i < draws_.size(); i += num_chunks) {
+      draw(samplers_[first], draws_[i], tokens_[i]);
+    }
+  });
+  return {tokens_.data(), draws_.size()};
+}
+
+void RowSampler::draw(Sampler& sampler, const Draw& draw, SampledToken& out) {
+  const Sequence& seq = *draw.seq;
+  SampleInput input;
+  input.params = &seq.sampling;
+  input.counts = &seq.counts;
+  if (seq.num_output_tokens() < seq.sampling.min_tokens) input.forbidden = seq.end_ids;
+  input.constraint = seq.constraint.get();
+  input.position = static_cast<std::uint64_t>(seq.num_tokens());
+  out.logprobs = {};
+  out.token = sampler.sample(draw.row, input, &out.logprobs);
+}
+
+}  // namespace dunlin
