@@ -19,6 +19,7 @@
 #include <boost/beast/http/read.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "server/body_lease.h"
 #include "server/exchange.h"
 #include "server/http_response.h"
 #include "server/request_handler.h"
@@ -39,6 +40,9 @@ using Parser = http::request_parser<http::string_body>;
 // the answer and not a reset.
 constexpr milliseconds kLingerTime{1000};
 constexpr std::size_t kLingerBytes = 64 << 20;
+// Bytes read and not parsed yet. Headers have a lower limit of their own; this one is for trailers
+// and chunk extensions. Beast throws where a field takes 64 KiB, which doesn't fit in here.
+constexpr std::size_t kBufferBytes = 64 << 10;
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -47,6 +51,8 @@ std::optional<ApiError> parse_error(const error_code& error, const ServerConfig&
   if (error == http::error::header_limit)
     return ApiError{431, "the request's headers are larger than " +
                              std::to_string(config.max_header_bytes) + " bytes"};
+  if (error == http::error::buffer_overflow)
+    return ApiError{431, "the request's trailers or chunk extensions are too large"};
   if (error == http::error::body_limit)
     return ApiError{413,
                     "the body is larger than " + std::to_string(config.max_body_bytes) + " bytes"};
@@ -59,30 +65,6 @@ std::optional<ApiError> parse_error(const error_code& error, const ServerConfig&
 
 // A rule for the coroutines below: no braced temporaries in an expression with co_await. GCC 12
 // destroys those twice.
-
-// Body bytes that count against the server's limit for as long as this lives.
-class BodyLease {
- public:
-  explicit BodyLease(ServerContext& context) : context_(context) {}
-  ~BodyLease() { release(); }
-  BodyLease(const BodyLease&) = delete;
-  BodyLease& operator=(const BodyLease&) = delete;
-
-  bool take(std::size_t bytes) {
-    if (context_.held_body_bytes + bytes > context_.config.max_held_body_bytes) return false;
-    context_.held_body_bytes += bytes;
-    bytes_ += bytes;
-    return true;
-  }
-  void release() {
-    context_.held_body_bytes -= bytes_;
-    bytes_ = 0;
-  }
-
- private:
-  ServerContext& context_;
-  std::size_t bytes_ = 0;
-};
 
 }  // namespace
 
@@ -143,12 +125,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     request.host = view(message[http::field::host]);
     request.origin = view(message[http::field::origin]);
     request.authorization = view(message[http::field::authorization]);
+    request.transfer_encoding = view(message[http::field::transfer_encoding]);
     request.if_none_match = view(message[http::field::if_none_match]);
     request.http_1_0 = info_.http_1_0;
     const RouteMatch match = find_route(request.target);
     is_head_ = request.method == "HEAD";
     if (auto refused = check_request(context_, request, match))
-      co_return co_await respond(std::move(*refused), parser.is_done());
+      co_return co_await respond(std::move(*refused),
+                                 parser.is_done() && request.transfer_encoding.empty());
 
     BodyLease lease(context_);
     const bool has_length = parser.content_length().has_value();
@@ -279,12 +263,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // connection. A half-close counts as gone.
   static awaitable<void> watch_client(std::shared_ptr<Connection> self) {
     while (self->is_watching_ && !self->client_gone_) {
-      if (self->buffer_.size() >= self->config_.max_pipelined_bytes) {
+      if (self->buffer_.size() >= std::min(self->config_.max_pipelined_bytes, kBufferBytes)) {
         co_await self->watch_without_reading();
         continue;
       }
-      auto [error, size] =
-          co_await self->socket_.async_read_some(self->buffer_.prepare(4096), kAwait);
+      const std::size_t room = self->buffer_.max_size() - self->buffer_.size();
+      auto [error, size] = co_await self->socket_.async_read_some(
+          self->buffer_.prepare(std::min<std::size_t>(room, 4096)), kAwait);
       if (size > 0) self->buffer_.commit(size);
       if (error && self->is_watching_ && !(error == asio::error::operation_aborted))
         self->client_gone_ = true;
@@ -368,7 +353,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::ip::tcp::socket socket_;
   asio::steady_timer deadline_;
   asio::steady_timer changed_;  // never expires; cancelled to say that something changed
-  boost::beast::flat_buffer buffer_;
+  boost::beast::flat_buffer buffer_{kBufferBytes};
   HeadInfo info_;
   std::shared_ptr<Exchange> exchange_;  // while a call runs
   bool is_head_ = false;

@@ -24,6 +24,7 @@ std::string_view reason_phrase(int status) {
     case 417: return "Expectation Failed";
     case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";
+    case 501: return "Not Implemented";
     case 503: return "Service Unavailable";
     default: return status < 500 ? "Error" : "Internal Server Error";
   }

@@ -1,5 +1,8 @@
 #include "server/request_handler.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include <fmt/format.h>
 
 #include "api/openai_format.h"
@@ -30,6 +33,12 @@ HttpResponse file_response(const StaticFile& file, std::string_view if_none_matc
   return response;
 }
 
+bool is_chunked(std::string_view coding) {
+  constexpr std::string_view kChunked = "chunked";
+  return std::equal(coding.begin(), coding.end(), kChunked.begin(), kChunked.end(),
+                    [](unsigned char a, char b) { return std::tolower(a) == b; });
+}
+
 ModelInfo model_info(const ServerContext& context) {
   return {context.session.config().model_name, context.start_unix_s,
           context.session.context_length()};
@@ -42,6 +51,12 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
   const ServerConfig& config = context.config;
   if (request.host.empty() && !request.http_1_0)
     return error_response({400, "the Host header is missing"});
+  // Where another reader of these bytes might see another end of the body.
+  if (!request.transfer_encoding.empty() &&
+      (request.http_1_0 || !is_chunked(request.transfer_encoding)))
+    return error_response({501, fmt::format("Transfer-Encoding '{}' is not understood here; send "
+                                            "the body in HTTP/1.1 chunks or with a Content-Length",
+                                            request.transfer_encoding)});
   if (context.is_loopback) {
     if (!request.host.empty() && !is_trusted_host(request.host, config.host))
       return error_response({403, fmt::format("the Host header says '{}', but only this machine is "

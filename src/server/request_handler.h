@@ -19,12 +19,13 @@ struct RequestView {
   std::string_view host;
   std::string_view origin;
   std::string_view authorization;
+  std::string_view transfer_encoding;
   std::string_view if_none_match;
   bool http_1_0 = false;
 };
 
-// Looks at the headers, before any body is read: foreign hosts and origins, unknown paths, wrong
-// methods, missing keys; OPTIONS is answered here, too. nullopt: go on.
+// Looks at the headers, before any body is read: foreign hosts and origins, unknown transfer
+// codings and paths, wrong methods, missing keys; OPTIONS is answered here, too. nullopt: go on.
 std::optional<HttpResponse> check_request(const ServerContext& context, const RequestView& request,
                                           const RouteMatch& match);
 

@@ -239,6 +239,40 @@ TEST(Server, refuses_large_headers_and_bodies_without_reading_them) {
               StartsWith("HTTP/1.1 413"));
 }
 
+TEST(Server, refuses_endless_trailers_and_chunk_extensions) {
+  TestServer server;
+  const std::string head =
+      "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+  // Beast throws at a field of 64 KiB.
+  for (const std::size_t size : {65'520, 65'536, 70'000, 3'000'000}) {
+    const std::string filler(size, 'a');
+    EXPECT_THAT(ask(server.port, head + "2\r\n{}\r\n0\r\nA: " + filler + "\r\n\r\n"),
+                StartsWith(size < 65'530 ? "HTTP/1.1 400" : "HTTP/1.1 431"));
+  }
+  EXPECT_THAT(ask(server.port, head + "2;" + std::string(3'000'000, 'a')),
+              StartsWith("HTTP/1.1 431"));
+  EXPECT_THAT(ask(server.port, get("/health")), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(Server, refuses_transfer_codings_that_it_does_not_know) {
+  TestServer server;
+  const std::string smuggled = get("/version");
+  for (const std::string head : {"1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked",
+                                 "1.1\r\nHost: localhost\r\n"
+                                 "Transfer-Encoding: gzip, chunked",
+                                 "1.0\r\nTransfer-Encoding: chunked"}) {
+    RawClient client(server.port);
+    client.send("POST /v1/completions HTTP/" + head + "\r\n\r\n0\r\n\r\n" + smuggled);
+    const std::string answer = client.read_to_end();
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 501")) << head;
+    EXPECT_THAT(answer, testing::Not(HasSubstr("1.2.3"))) << head;
+  }
+  EXPECT_THAT(ask(server.port,
+                  "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n"
+                  "Transfer-Encoding: Chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
+              HasSubstr("prompt is missing"));
+}
+
 TEST(Server, bounds_the_bodies_of_all_connections_together) {
   ServerConfig config = test_config();
   config.max_held_body_bytes = 1000;
