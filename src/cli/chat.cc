@@ -25,20 +25,12 @@ using namespace dunlin::chat;
 
 constexpr int kAnswerReserve = 256;  // tokens of the context that a chat keeps for the next answer
 constexpr int kInterruptedCode = 128 + SIGINT;
-constexpr int kClosedOutputCode = 128 + SIGPIPE;  // as of a program that the signal ends
 
 void say_if_base_model(const Session& session, const ChatOptions& options) {
   if (session.has_chat_template()) return;
   note(fmt::format("{} is a base model (no chat template): it continues your text{}",
                    session.config().model_name,
                    options.system.empty() ? "" : "; --system has no effect"));
-}
-
-// Exit code where standard output can't be written.
-int report_write_error(int error) {
-  if (error == EPIPE) return kClosedOutputCode;  // the reader has had enough
-  return report(Status(StatusCode::kResourceExhausted,
-                       fmt::format("can't write to standard output: {}", std::strerror(error))));
 }
 
 // $DUNLIN_HISTORY, where "" is none, else a file of the user's state folder.

@@ -38,6 +38,9 @@ void add_debug_logits(CLI::App& debug, Invocation& invocation);
 
 // Prints "dunlin: MESSAGE" on stderr (red where it is a terminal) and gives the exit code.
 int report(const Status& status);
+// The exit code where standard output can't be written, `error` being errno or 0: 1, and it is
+// said; 141 in silence where the reader has gone.
+int report_write_error(int error);
 // Prints what is good to know on stderr (dimmed where it is a terminal), one line in parentheses.
 void note(const std::string& text);
 

@@ -3,11 +3,14 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/mapped_file.h"
@@ -86,6 +89,20 @@ void occupy_standard_streams() {
   }
 }
 
+// Runs a command; what it printed must have arrived, or it has failed.
+int run_to_the_end(const std::function<int()>& run) {
+  try {
+    const int code = run();
+    const bool was_cut = std::ferror(stdout) != 0;
+    errno = 0;
+    const bool is_written = std::fflush(stdout) == 0 && !was_cut;
+    return is_written || code != 0 ? code : dunlin::cli::report_write_error(errno);
+  } catch (const std::system_error& error) {  // fmt::print's, where the stream can't take it
+    if (std::ferror(stdout) == 0) throw;
+    return dunlin::cli::report_write_error(error.code().value());
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -108,9 +125,9 @@ int main(int argc, char** argv) {
   try {
     app.parse(arguments(argc, argv));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return run_to_the_end([&] { return app.exit(error) == 0 ? 0 : 2; });
   }
-  if (invocation.run) return invocation.run();
+  if (invocation.run) return run_to_the_end(invocation.run);
   // No command was given, or `debug` without one.
   std::fputs((app.get_subcommands().empty() ? app : debug).help().c_str(), stderr);
   return 2;

@@ -1,6 +1,11 @@
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <string>
 
 #include "cli/commands.h"
 #include "terminal/printable.h"
@@ -14,12 +19,26 @@ std::string for_stderr(const std::string& text) {
   return isatty(STDERR_FILENO) != 0 ? terminal::printable(text) : text;
 }
 
+bool is_reader_gone() {
+  pollfd descriptor{STDOUT_FILENO, 0, 0};
+  return poll(&descriptor, 1, 0) > 0 && (descriptor.revents & POLLERR) != 0;
+}
+
 }  // namespace
 
 int report(const Status& status) {
   std::fprintf(stderr, "%s %s\n", terminal::red("dunlin:", STDERR_FILENO).c_str(),
                for_stderr(status.message()).c_str());
   return 1;
+}
+
+int report_write_error(int error) {
+  constexpr int kClosedOutputCode = 128 + SIGPIPE;  // as of a program that the signal ends
+  // The reader has had enough.
+  if (error == EPIPE || (error == 0 && is_reader_gone())) return kClosedOutputCode;
+  std::string message = "can't write to standard output";
+  if (error != 0) message += std::string(": ") + std::strerror(error);
+  return report(Status(StatusCode::kResourceExhausted, message));
 }
 
 void note(const std::string& text) {
