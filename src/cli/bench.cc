@@ -150,14 +150,17 @@ void add_batched(CLI::App& bench, Invocation& invocation) {
   add_common(batched, *flags);
   batched.add_option("--npp,-P", flags->batch_prompt, "Prompt tokens of each sequence (-npp)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(counts)
       ->capture_default_str();
   batched.add_option("--ntg,-G", flags->batch_gen, "Tokens each generates (-ntg)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(counts)
       ->capture_default_str();
   batched.add_option("--npl,-L", flags->batch_seqs, "Sequences at once (-npl)")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   batched.add_option("-o,--output", flags->output, "md or jsonl")
@@ -181,14 +184,17 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   command.get_option("MODEL")->required(false);
   command.add_option("-p,--n-prompt", flags->n_prompt, "Prompt tokens, comma separated")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(counts)
       ->capture_default_str();
   command.add_option("-n,--n-gen", flags->n_gen, "Tokens to generate, comma separated")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(counts)
       ->capture_default_str();
   command.add_option("-d,--n-depth", flags->n_depth, "Tokens of context in front, comma separated")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(counts)
       ->capture_default_str();
   command.add_option("-r,--repetitions", flags->repetitions, "Times each is measured")

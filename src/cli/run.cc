@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <random>
 
@@ -45,9 +46,11 @@ void add_sampling_flags(CLI::App& command, RunFlags& flags) {
   command
       .add_option("--max-tokens", sampling.max_tokens,
                   "Longest answer, in tokens (default: what the context holds)")
-      ->check(CLI::NonNegativeNumber);
-  command.add_option("--stop", flags.chat.generation.stop.strings,
-                     "A text that ends the answer; may be given several times");
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
+  command
+      .add_option("--stop", flags.chat.generation.stop.strings,
+                  "A text that ends the answer; may be given several times")
+      ->allow_extra_args(false);  // what follows it is the prompt
 }
 
 constexpr std::size_t kMaxPipedBytes = 16 << 20;

@@ -7,22 +7,29 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <limits>
 
 #include "cli/model_flags.h"
 #include "cli/progress.h"
+#include "cpu/memory_limit.h"
 
 namespace dunlin::cli {
 namespace {
+
+constexpr std::size_t kMaxTemplateBytes = 1 << 20;
 
 // The text of a template given as a file, or as itself where it holds Jinja marks.
 Result<std::string> template_text(const std::string& flag) {
   if (flag.empty() || flag.find("{%") != std::string::npos || flag.find("{{") != std::string::npos)
     return flag;
   std::ifstream file(flag, std::ios::binary);
-  if (!file)
+  std::string text(kMaxTemplateBytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file.bad() || !file.is_open())
     return fail(StatusCode::kNotFound, fmt::format("--chat-template: can't read {}", flag));
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  if (!file.eof()) return invalid(fmt::format("--chat-template: {} is longer than 1 MiB", flag));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 }  // namespace
@@ -34,7 +41,7 @@ void add_session_flags(CLI::App& command, SessionFlags& flags) {
       .add_option(
           "--context", engine.max_context,
           "Tokens a sequence may hold, prompt and answer (default: the model's, or what fits)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()))
       ->envname("DUNLIN_CONTEXT");
   add_compute_options(command, "--threads", flags.session.num_threads, flags.session.isa);
   command.add_option("--max-seqs", engine.max_seqs, "Sequences computed at once")
@@ -58,6 +65,12 @@ Result<std::unique_ptr<Session>> open_session(SessionFlags flags) {
   if (!flags.kv_memory.empty()) {
     auto bytes = parse_bytes(flags.kv_memory);
     if (!bytes) return tl::unexpected(bytes.error().with_prefix("--kv-memory"));
+    const std::int64_t total = memory_limit().total_bytes;
+    if (total > 0 && *bytes > total)
+      return invalid(
+          fmt::format("--kv-memory: {} is more than the {:.1f} GiB that this process "
+                      "may use",
+                      flags.kv_memory, static_cast<double>(total) / 0x1p30));
     flags.session.engine.kv_bytes = *bytes;
   }
   DUNLIN_ASSIGN(text, template_text(flags.chat_template));

@@ -23,7 +23,7 @@ Outcome check_token(const char* name, TokenId token, int vocab_size) {
 
 Outcome validate(const SamplingParams& params, int vocab_size) {
   constexpr float kHuge = 1e30f;
-  DUNLIN_TRY(check_range("temperature", params.temperature, 0, kHuge, "at least 0"));
+  DUNLIN_TRY(check_range("temperature", params.temperature, 0, kHuge, "in [0, 1e30]"));
   if (params.top_k < 0) {
     return invalid(fmt::format("top_k must be at least 0 (0 is off), got {}", params.top_k));
   }
@@ -33,7 +33,7 @@ Outcome validate(const SamplingParams& params, int vocab_size) {
   DUNLIN_TRY(check_range("min_p", params.min_p, 0, 1, "in [0, 1]"));
   if (!(params.repetition_penalty > 0 && params.repetition_penalty <= kHuge)) {
     return invalid(
-        fmt::format("repetition_penalty must be above 0, got {}", params.repetition_penalty));
+        fmt::format("repetition_penalty must be in (0, 1e30], got {}", params.repetition_penalty));
   }
   DUNLIN_TRY(check_range("presence_penalty", params.presence_penalty, -2, 2, "in [-2, 2]"));
   DUNLIN_TRY(check_range("frequency_penalty", params.frequency_penalty, -2, 2, "in [-2, 2]"));

@@ -27,7 +27,7 @@ TEST(SamplingParams, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(message_of([](auto& p) { p.top_p = 3; }), "top_p must be in (0, 1], got 3");
   EXPECT_EQ(message_of([](auto& p) { p.top_p = 0; }), "top_p must be in (0, 1], got 0");
   EXPECT_EQ(message_of([](auto& p) { p.temperature = -0.5; }),
-            "temperature must be at least 0, got -0.5");
+            "temperature must be in [0, 1e30], got -0.5");
   EXPECT_EQ(message_of([](auto& p) { p.presence_penalty = 2.5; }),
             "presence_penalty must be in [-2, 2], got 2.5");
   EXPECT_EQ(message_of([](auto& p) { p.min_tokens = 11; }),
