@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "cli/bench_format.h"
@@ -24,11 +26,11 @@ struct BenchFlags {
   std::string model;
   std::string isa = "auto";
   std::string output = "md";
-  int num_threads = 0;
   int batch_tokens = 512;
   int repetitions = 5;
   bool no_kv_cache = false;
   bool machine = false;
+  std::vector<int> n_threads;                                                    // 0: every core
   std::vector<int> n_prompt{512}, n_gen{128}, n_depth{0};                        // bench
   std::vector<int> batch_prompt{128}, batch_gen{128}, batch_seqs{1, 8, 16, 32};  // bench batched
   FetchOptions fetch;
@@ -40,22 +42,26 @@ struct Bench {
   BenchShape shape;
 };
 
-Result<Bench> open_bench(const BenchFlags& flags) {
+std::vector<int> thread_counts(const BenchFlags& flags) {
+  std::vector<int> counts = flags.n_threads;
+  if (counts.empty()) counts.push_back(0);
+  std::replace(counts.begin(), counts.end(), 0, default_num_threads());
+  return counts;
+}
+
+Result<Bench> open_bench(const BenchFlags& flags, int num_threads) {
   DUNLIN_ASSIGN(resolved, resolve_model(flags.model, flags.fetch));
   DUNLIN_ASSIGN(isa, parse_isa(flags.isa));
   LoadOptions options;
   options.isa = isa;
-  options.num_threads = flags.num_threads;
+  options.num_threads = num_threads;
   DUNLIN_ASSIGN(opened, open_gguf_model(resolved.path, options));
   Bench bench{std::move(opened), {}, {}};
   const ModelSummary& summary = bench.opened.summary;
   bench.facts = {resolved.path,
                  fmt::format("{} {}L {}", bench.opened.config.architecture,
                              bench.opened.config.num_layers(), summary.main_dtype),
-                 summary.weight_bytes,
-                 summary.num_params,
-                 flags.num_threads > 0 ? flags.num_threads : default_num_threads(),
-                 fmt::format("CPU {}", isa_name(isa))};
+                 summary.weight_bytes, summary.num_params, fmt::format("CPU {}", isa_name(isa))};
   bench.shape = {flags.batch_tokens, flags.repetitions, flags.no_kv_cache, summary.layer_weights,
                  summary.head_weights};
   return bench;
@@ -67,7 +73,7 @@ BenchOutput output_of(const BenchFlags& flags) {
                                  : BenchOutput::kMarkdown;
 }
 
-// With one thread and with all: two cores of some machines share one physical core.
+// With one thread as well: two cores of some machines share one physical core.
 int run_machine(const BenchFlags& flags) {
   const auto isa = parse_isa(flags.isa);
   if (!isa) return report(isa.error());
@@ -76,8 +82,9 @@ int run_machine(const BenchFlags& flags) {
   const std::int64_t available = memory_limit().available_bytes;
   if (available > 0) options.buffer_bytes = std::min(options.buffer_bytes, available / 2);
   std::vector<MachineLimits> rows;
-  const int most = flags.num_threads > 0 ? flags.num_threads : default_num_threads();
-  for (const int threads : most > 1 ? std::vector<int>{1, most} : std::vector<int>{1}) {
+  std::vector<int> counts = thread_counts(flags);
+  if (counts.size() == 1 && counts[0] > 1) counts.insert(counts.begin(), 1);
+  for (const int threads : counts) {
     ThreadPool pool(threads);
     rows.push_back(measure_machine(pool, *isa, options));
   }
@@ -87,20 +94,26 @@ int run_machine(const BenchFlags& flags) {
 }
 
 int run_single(const BenchFlags& flags) {
-  auto bench = open_bench(flags);
-  if (!bench) return report(bench.error());
   std::vector<BenchTest> tests;
-  for (const int depth : flags.n_depth) {
-    for (const int n : flags.n_prompt)
-      if (n > 0) tests.push_back({n, 0, depth});
-    for (const int n : flags.n_gen)
-      if (n > 0) tests.push_back({0, n, depth});
-  }
+  for (const int threads : thread_counts(flags))
+    for (const int depth : flags.n_depth) {
+      for (const int n : flags.n_prompt)
+        if (n > 0) tests.push_back({n, 0, depth, threads});
+      for (const int n : flags.n_gen)
+        if (n > 0) tests.push_back({0, n, depth, threads});
+    }
   if (tests.empty())
     return report(
         Status(StatusCode::kInvalidArgument, "there is nothing to measure: -p and -n are both 0"));
+  std::optional<Bench> bench;
   std::vector<BenchResult> results;
   for (const BenchTest& test : tests) {
+    if (results.empty() || test.n_threads != results.back().test.n_threads) {
+      bench.reset();  // one model in memory at a time
+      auto opened = open_bench(flags, test.n_threads);
+      if (!opened) return report(opened.error());
+      bench = std::move(*opened);
+    }
     fmt::print(stderr, "measuring {} of {} ...\n", results.size() + 1, tests.size());
     results.push_back(run_bench(*bench->opened.model, test, bench->shape));
   }
@@ -109,7 +122,8 @@ int run_single(const BenchFlags& flags) {
 }
 
 int run_batched(const BenchFlags& flags) {
-  auto bench = open_bench(flags);
+  const int n_threads = thread_counts(flags).front();
+  auto bench = open_bench(flags, n_threads);
   if (!bench) return report(bench.error());
   const bool table = flags.output != "jsonl";
   if (table) std::fputs(batched_header().c_str(), stdout);
@@ -119,9 +133,8 @@ int run_batched(const BenchFlags& flags) {
     for (const int n_gen : flags.batch_gen)
       for (const int n_seqs : flags.batch_seqs) {
         last = run_batched_bench(*bench->opened.model, n_prompt, n_gen, n_seqs, bench->shape);
-        std::fputs(
-            (table ? format_batched(last) : format_batched_jsonl(bench->facts, last)).c_str(),
-            stdout);
+        std::fputs((table ? format_batched(last) : format_batched_jsonl(n_threads, last)).c_str(),
+                   stdout);
         std::fflush(stdout);
         prefill_s += last.prefill_s;
         decode_s += last.decode_s;
@@ -135,9 +148,22 @@ int run_batched(const BenchFlags& flags) {
   return 0;
 }
 
-void add_common(CLI::App& command, BenchFlags& flags) {
+void add_common(CLI::App& command, BenchFlags& flags, bool many_threads) {
   add_model_options(command, "MODEL", flags.model, flags.fetch).envname("DUNLIN_MODEL");
-  add_compute_options(command, "-t,--threads", flags.num_threads, flags.isa);
+  CLI::Option* threads =
+      command
+          .add_option("-t,--threads", flags.n_threads,
+                      "Compute threads (default: every core this process may use)")
+          ->check(CLI::Range(0, 1024))
+          ->envname("DUNLIN_THREADS");
+  if (many_threads) {
+    threads->description(
+        "Compute threads, comma separated (default: every core this process may use)");
+    threads->delimiter(',');
+  } else {
+    threads->expected(1);
+  }
+  add_isa_option(command, flags.isa);
   command.add_option("-b,--batch-tokens", flags.batch_tokens, "Tokens of a prefill step")
       ->check(CLI::Range(1, 16384))
       ->capture_default_str();
@@ -147,7 +173,7 @@ void add_batched(CLI::App& bench, Invocation& invocation) {
   const auto counts = CLI::Range(0, 1 << 20);
   auto flags = std::make_shared<BenchFlags>();
   CLI::App& batched = *bench.add_subcommand("batched", "Measure many sequences at once");
-  add_common(batched, *flags);
+  add_common(batched, *flags, /*many_threads=*/false);
   batched.add_option("--npp,-P", flags->batch_prompt, "Prompt tokens of each sequence (-npp)")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -180,7 +206,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   CLI::App& command =
       *app.add_subcommand("bench", "Measure prefill and decode (see also: bench batched)");
   const auto counts = CLI::Range(0, 1 << 20);
-  add_common(command, *flags);
+  add_common(command, *flags, /*many_threads=*/true);
   command.get_option("MODEL")->required(false);
   command.add_option("-p,--n-prompt", flags->n_prompt, "Prompt tokens, comma separated")
       ->delimiter(',')

@@ -38,7 +38,7 @@ Json record(const BenchModel& model, const BenchResult& result) {
           {"model_type", model.type},
           {"model_size", model.size_bytes},
           {"model_n_params", model.num_params},
-          {"n_threads", model.num_threads},
+          {"n_threads", result.test.n_threads},
           {"n_prompt", result.test.n_prompt},
           {"n_gen", result.test.n_gen},
           {"n_depth", result.test.n_depth},
@@ -67,7 +67,7 @@ std::string markdown(const BenchModel& model, std::span<const BenchResult> resul
         "| {:<30} | {:>6.2f} MiB | {:>8.2f} M | {:<10} | {:>7} | {:>15} | {:>20} | {:>7.1f} | "
         "{:>7.1f} |\n",
         model.type, static_cast<double>(model.size_bytes) / (1 << 20),
-        static_cast<double>(model.num_params) / 1e6, model.backend, model.num_threads,
+        static_cast<double>(model.num_params) / 1e6, model.backend, result.test.n_threads,
         test_name(result.test),
         fmt::format("{:.2f} ± {:.2f}", result.tokens_per_s_mean(), result.tokens_per_s_stddev()),
         result.weight_bytes_per_s / 1e9, result.ops_per_s / 1e9);
@@ -164,10 +164,10 @@ std::string format_batched(const BatchedResult& r) {
       r.decode_s, generated / r.decode_s, total, (prompt + generated) / total);
 }
 
-std::string format_batched_jsonl(const BenchModel& model, const BatchedResult& r) {
+std::string format_batched_jsonl(int n_threads, const BatchedResult& r) {
   const int prompt = r.n_prompt * r.n_seqs, generated = r.n_gen * r.n_seqs;
   const double total = r.prefill_s + r.decode_s;
-  const Json line = {{"n_threads", model.num_threads},
+  const Json line = {{"n_threads", n_threads},
                      {"pp", r.n_prompt},
                      {"tg", r.n_gen},
                      {"pl", r.n_seqs},

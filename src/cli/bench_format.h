@@ -16,7 +16,6 @@ struct BenchModel {
   std::string type;             // "llama 30L Q4_1"
   std::int64_t size_bytes = 0;  // of all tensors
   std::int64_t num_params = 0;
-  int num_threads = 0;
   std::string backend;  // "CPU avx2"
 };
 
@@ -31,6 +30,6 @@ std::string format_machine(const std::string& backend, std::span<const MachineLi
 
 std::string batched_header();
 std::string format_batched(const BatchedResult& result);  // one table row
-std::string format_batched_jsonl(const BenchModel& model, const BatchedResult& result);
+std::string format_batched_jsonl(int n_threads, const BatchedResult& result);
 
 }  // namespace dunlin::cli

@@ -11,11 +11,12 @@
 namespace dunlin::cli {
 
 // One row of `dunlin bench`: n_prompt tokens in steps of the batch size or n_gen tokens one by one,
-// behind n_depth tokens of context.
+// behind n_depth tokens of context, by a model that was opened with n_threads.
 struct BenchTest {
   int n_prompt = 0;
   int n_gen = 0;
   int n_depth = 0;
+  int n_threads = 0;
 };
 
 struct BenchResult {

@@ -13,17 +13,21 @@ CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::
   return *option;
 }
 
+void add_isa_option(CLI::App& command, std::string& isa) {
+  command
+      .add_option("--isa", isa,
+                  "Kernels: auto, avx512, avx2, portable, reference-q8, or reference (slow, exact)")
+      ->capture_default_str()
+      ->envname("DUNLIN_ISA");
+}
+
 void add_compute_options(CLI::App& command, const std::string& names, int& num_threads,
                          std::string& isa) {
   command
       .add_option(names, num_threads, "Compute threads (default: every core this process may use)")
       ->check(CLI::Range(0, 1024))
       ->envname("DUNLIN_THREADS");
-  command
-      .add_option("--isa", isa,
-                  "Kernels: auto, avx512, avx2, portable, reference-q8, or reference (slow, exact)")
-      ->capture_default_str()
-      ->envname("DUNLIN_ISA");
+  add_isa_option(command, isa);
 }
 
 }  // namespace dunlin::cli

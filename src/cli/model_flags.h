@@ -16,6 +16,9 @@ namespace dunlin::cli {
 CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::string& model,
                                FetchOptions& fetch);
 
+// Adds --isa.
+void add_isa_option(CLI::App& command, std::string& isa);
+
 // Adds --threads (`names` may hold a short one too) and --isa.
 void add_compute_options(CLI::App& command, const std::string& names, int& num_threads,
                          std::string& isa);
