@@ -1,6 +1,7 @@
 #include "cli/debug_template.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <ctime>
 #include <iostream>
 #include <memory>
@@ -15,18 +16,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// "now" of a request: seconds since 1970, or a date and time of the machine's clock, as
+// datetime.isoformat() writes it; without it the clock's.
+Result<std::time_t> moment_of(const Json& request) {
+  const auto now = request.find("now");
+  if (now == request.end() || now->is_null()) return std::time(nullptr);
+  if (now->is_number() && std::abs(now->get<double>()) < 1e15)
+    return static_cast<std::time_t>(std::floor(now->get<double>()));
+  for (const char* format : {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d"}) {
+    std::tm parts{};
+    parts.tm_isdst = -1;
+    if (!now->is_string()) break;
+    const char* end = strptime(now->get_ref<const std::string&>().c_str(), format, &parts);
+    if (end != nullptr && *end == '\0') return std::mktime(&parts);
+  }
+  return invalid("\"now\" must be seconds since 1970 or a text like 2026-01-31T12:00:00");
+}
+
 Result<std::vector<OwnedSegment>> render(const Json& request) {
   const auto source = request.find("template");
   if (source == request.end() || !source->is_string())
     return invalid("\"template\" must be a text");
-  const auto now = request.find("now");
-  if (now != request.end() && !now->is_null() && !now->is_number_integer()) {
-    return invalid("\"now\" must be a whole number of seconds since 1970");
-  }
+  DUNLIN_ASSIGN(now, moment_of(request));
   DUNLIN_ASSIGN(parsed, ChatTemplate::parse(source->get_ref<const std::string&>()));
-  const bool has_now = now != request.end() && !now->is_null();
-  return parsed.render(request.value("vars", Json::object()),
-                       has_now ? now->get<long long>() : std::time(nullptr));
+  return parsed.render(request.value("vars", Json::object()), now);
 }
 
 Json answer(const Json& request, bool with_segments) {

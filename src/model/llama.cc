@@ -1,4 +1,6 @@
 // The Llama family: Llama 1 to 3, SmolLM2, Mistral, and the many fine-tunes of them.
+#include <fmt/format.h>
+
 #include "model/registry.h"
 
 namespace dunlin {
@@ -12,7 +14,9 @@ void configure_llama(GgufHparams& hparams, ModelConfig& config) {
   // The order of Q and K rows in these files (tensor/row_order.h) is for heads that rotate wholly.
   if (config.ropes[0].dims < config.head_dim) {
     hparams.refuse(StatusCode::kUnimplemented,
-                   "llama.rope.dimension_count below the head size is not supported yet");
+                   fmt::format("llama.rope.dimension_count is {}, below the head size {}, which is "
+                               "not supported yet",
+                               config.ropes[0].dims, config.head_dim));
   }
   // Mistral 7B v0.1 has one window for every layer.
   const int window = hparams.count("attention.sliding_window", 0, 1 << 28, 0);
