@@ -7,98 +7,46 @@ tokenizer_golden_test.cc, d3 with a thousand clients in serve_process_test.py.""
 
 import concurrent.futures
 import json
-import pathlib
+import math
 import random
 import sys
 import time
 
 from api_client import EventStream, post, post_bytes, stream_text
-from running_server import RunningServer, model_path
-
-CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
-MODEL = "SmolLM2-135M-Instruct.Q4_1.gguf"
-QWEN = "Qwen2.5-Coder-0.5B-Instruct.Q4_K_M.gguf"
-tests_dir = None
-checks = []
-
-
-def case(name, model=MODEL, flags=()):
-    """Registers a check; those with the same model and flags share a server."""
-    def register(function):
-        checks.append((name, model, tuple(flags), function))
-        return function
-    return register
-
-
-def bodies(name):
-    text = (tests_dir / "cases" / "req" / f"{name}.json").read_text(encoding="utf-8")
-    spec = json.loads(text)
-    found = spec["bodies"] if "bodies" in spec else [spec["body"]]
-    for body in found:
-        body.pop("model", None)
-    return found
-
-
-def expect(condition, *what):
-    if not condition:
-        raise AssertionError(" ".join(str(part) for part in what))
-
-
-def ok(server, path, body):
-    status, answer = post(server, path, body)
-    expect(status == 200, status, answer)
-    return answer
-
-
-def refused(server, path, body, status=400):
-    got, answer = post(server, path, body)
-    expect(got == status, got, answer)
-    expect(answer["error"]["message"], answer)
-    return answer["error"]
-
-
-def greedy_hello(server):
-    body = {"messages": [{"role": "user", "content": "Say hello."}], "max_tokens": 8, "temperature": 0}
-    return ok(server, CHAT, body)["choices"][0]["message"]["content"]
-
-
-def wait_idle(server, seconds):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if server.metric("vllm:num_requests_running") == 0 and server.metric("vllm:num_requests_waiting") == 0:
-            expect(server.metric("vllm:kv_cache_usage_perc") == 0, "blocks are still held")
-            return
-        time.sleep(0.02)
-    raise AssertionError(f"not idle after {seconds} s")
-
-
-def words(count, seed=1):
-    source = random.Random(seed)
-    known = "river stone cloud paper garden silver window music engine morning".split()
-    return " ".join(source.choice(known) for _ in range(count))
+from case_runner import (CHAT, COMPLETIONS, GEMMA, QWEN, bodies, case, case_files, expect, greedy_hello, main, ok, refused,
+                         wait_idle, words)
+from running_server import RunningServer
 
 
 @case("raw")
 def raw(server):
     before = greedy_hello(server)
-    folder = tests_dir / "cases" / "raw"
+    folder = case_files("raw")
     for entry in json.loads((folder / "index.json").read_text()):
-        data = (folder / entry["file"]).read_bytes().replace(b'"model":"M",', b"")
-        status, answer = post_bytes(server, CHAT, data)
+        status, answer = post_bytes(server, CHAT, (folder / entry["file"]).read_bytes())
         parsed = json.loads(answer.decode("utf-8"))
         if entry["file"] == "a3_nul_escape.body":
             expect(status == 200, status, parsed)
             short = ok(server, CHAT, {"messages": [{"role": "user", "content": "a"}], "max_tokens": 2})
             expect(parsed["usage"]["prompt_tokens"] > short["usage"]["prompt_tokens"], "text behind NUL is lost")
         else:
-            expect(status == 400, entry["file"], status)
-    expect(greedy_hello(server) == before, "answers changed after bad requests")
+            expect(status == 400 and parsed["error"]["message"], entry["file"], status)
+        expect(greedy_hello(server) == before, "answers changed after bad requests")
 
 
 @case("a1_nulls")
 def a1(server):
+    fixed = {"seed": 5, "temperature": 1, "stop": "e"}  # what makes an answer come twice, and end
     for body in bodies("a1_nulls"):
-        ok(server, CHAT, {"max_tokens": 4, **body} if body.get("max_tokens") else body | {"max_tokens": None, "stop": "e"})
+        text = {key: value for key, value in body.items() if key != "messages"} | {"prompt": "hi"}
+        asked = [(CHAT, body), (COMPLETIONS, text)]
+        asked += [(COMPLETIONS, text | {field: None}) for field in ("suffix", "echo", "best_of")]
+        for path, each in asked:
+            each = fixed | each
+            if each["temperature"] is None or each["seed"] is None:
+                each["top_k"] = 1
+            absent = {key: value for key, value in each.items() if value is not None}
+            expect(ok(server, path, each)["choices"] == ok(server, path, absent)["choices"], path, each)
 
 
 @case("a4_token_ids")
@@ -130,7 +78,7 @@ def a8(server):
         values = [alternative["logprob"] for alternative in top]
         expect(len(top) == 3 and values == sorted(values, reverse=True), top)
         expect(top[0]["token"] == entry["token"] and top[0]["logprob"] == entry["logprob"], entry)
-        expect(sum(2.718281828459045 ** value for value in values) <= 1.0001, values)
+        expect(sum(math.exp(value) for value in values) <= 1 + 1e-6, values)
     joined = b"".join(bytes(entry["bytes"]) for entry in choice["logprobs"]["content"])
     expect(joined.decode() == choice["message"]["content"], joined, choice["message"])
     refused(server, CHAT, without)
@@ -192,12 +140,14 @@ def d6(server):
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         running = pool.submit(ask, "running", long | {"max_tokens": 400})
         server.wait_metric("vllm:num_requests_running", 1)
-        waiting = pool.submit(ask, "waiting", long | {"max_tokens": 20})
+        asked = [running, pool.submit(ask, "late", long | {"max_tokens": 20})]
         server.wait_metric("vllm:num_requests_waiting", 1)
-        urgent = pool.submit(ask, "urgent", short)
-        for future in (running, waiting, urgent):
+        asked.append(pool.submit(ask, "middle", long | {"max_tokens": 20, "priority": None}))
+        server.wait_metric("vllm:num_requests_waiting", 2)
+        asked.append(pool.submit(ask, "urgent", short))
+        for future in asked:
             future.result()
-    expect(order.index("urgent") < order.index("waiting"), order)
+    expect(order == ["running", "urgent", "middle", "late"], order)
 
 
 @case("d1_never_fits", flags=["--kv-memory", "16M"])
@@ -224,14 +174,19 @@ def k1(server):
 @case("k3_block_edges")
 def k3(server):
     source = random.Random(5)
-    for length in (1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257):
-        ids = [source.randrange(100, 40000) for _ in range(length)]
-        other = ids[:-1] + [ids[-1] + 1]
-        ask = lambda prompt: ok(server, COMPLETIONS, {"prompt": prompt, "max_tokens": 4, "temperature": 0})
-        first = ask(ids)["choices"]
-        expect(ask(ids)["choices"] == first, "second run differs at length", length)
-        warm = ask(other)["choices"]
-        expect(ask(other)["choices"] == warm, "changed prompt differs at length", length)
+    lengths = (1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257)
+    prompts = [[source.randrange(100, 40000) for _ in range(length)] for length in lengths]
+    changed = [ids[:-1] + [ids[-1] + 1] for ids in prompts]
+
+    def ask(asked, prompt):
+        body = {"prompt": prompt, "max_tokens": 4, "temperature": 0, "logprobs": 3}
+        return ok(asked, COMPLETIONS, body)["choices"]
+    with RunningServer(server.command[0], server.command[2]) as fresh:
+        cold = [ask(fresh, other) for other in changed]
+    for length, ids, other, expected in zip(lengths, prompts, changed, cold):
+        first = ask(server, ids)
+        expect(ask(server, ids) == first, "second run differs at length", length)
+        expect(ask(server, other) == expected, "changed prompt differs from its cold run at length", length)
 
 
 @case("k6_preempt", flags=["--kv-memory", "14M"])
@@ -240,12 +195,18 @@ def k6(server):
     # Equal sequences share their blocks, so only different ones run out of room.
     different = [body | {"messages": [{"role": "user", "content": f"Tell a long story about {subject}."}]}
                  for subject in ("a king", "the sea", "two birds", "a small house")]
-    alone = [stream_text(server, CHAT, each)[0] for each in [body, *different]]
+    def story(each):
+        """Text, finish reason and number of tokens."""
+        chunks = list(EventStream(server, CHAT, each | {"stream_options": {"include_usage": True}}))
+        choices = [choice for chunk in chunks for choice in chunk["choices"]]
+        return ("".join(choice["delta"].get("content", "") for choice in choices), choices[-1]["finish_reason"],
+                chunks[-1]["usage"]["completion_tokens"])
+    alone = [story(each)[0] for each in [body, *different]]
     for asked, expected in (([body] * 4, [alone[0]] * 4), (different, alone[1:])):
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            together = list(pool.map(lambda each: stream_text(server, CHAT, each), asked))
-        for (text, finish), wanted in zip(together, expected):
-            expect(finish == "length", finish)
+            together = list(pool.map(story, asked))
+        for (text, finish, count), wanted in zip(together, expected):
+            expect((finish, count) == ("length", 400), finish, count)
             expect(text == wanted, "text differs from its run alone")
     expect(server.metric("vllm:num_preemptions_total") > 0, "nothing was preempted: the pool is too large")
     wait_idle(server, 2)
@@ -285,6 +246,7 @@ def m3(server):
 def m4(server):
     texts = [ok(server, COMPLETIONS, body)["choices"][0]["text"] for body in bodies("m4_temperature")]
     expect(texts[0] and all(text == texts[0] for text in texts[:4]), texts)
+    expect(len(set(texts[0].split())) > 3, "one word repeated:", texts[0])
 
 
 @case("m7_seed")
@@ -302,11 +264,13 @@ def m7(server):
 
 @case("m9_padded_vocab", model=QWEN)
 def m9(server):
-    for body in bodies("m9_padded_vocab"):
-        status, answer = post(server, COMPLETIONS, body)
-        expect(status in (200, 400), status, answer)
-        if status == 200:
-            expect(answer["choices"][0]["finish_reason"] in ("stop", "length"), answer)
+    """Ids without text are never an error: they decode to nothing, or their bias is refused."""
+    biased, hot = bodies("m9_padded_vocab")
+    for token in (151665, 151900, 151935):
+        status, answer = post(server, COMPLETIONS, biased | {"logit_bias": {str(token): 100}})
+        expect(status == 400 or answer["choices"][0]["text"] == "", status, answer)
+    refused(server, COMPLETIONS, biased | {"logit_bias": {"151936": 100}})
+    expect(ok(server, COMPLETIONS, hot)["choices"][0]["finish_reason"] in ("stop", "length"), hot)
 
 
 @case("s6_disconnect")
@@ -318,8 +282,8 @@ def s6(server):
             if count >= 3:
                 break
         stream.close()
-    wait_idle(server, 2)
-    greedy_hello(server)
+        wait_idle(server, 2)
+        greedy_hello(server)
 
 
 @case("s7_usage_chunk")
@@ -338,6 +302,8 @@ def s7(server):
     refused(server, CHAT, not_streamed)
 
 
+@case("s9_stream_equals_nonstream", model=GEMMA)
+@case("s9_stream_equals_nonstream", model=QWEN)
 @case("s9_stream_equals_nonstream")
 def s9(server):
     for body in bodies("s9_stream_equals_nonstream"):
@@ -370,45 +336,37 @@ def stop_spans_tokens(server):
         expect(stream_text(server, CHAT, body | {"stop": [stop]}) == (whole["message"]["content"], "stop"), stop)
 
 
+@case("t2_injection", model=QWEN)
 @case("t2_injection")
 def t2(server):
-    plain, forged = [ok(server, CHAT, body)["usage"]["prompt_tokens"] for body in bodies("t2_injection")]
-    # As text each "<|im_end|>" costs several tokens, as a control token one.
-    expect(forged - plain > 10 * (2 * 5), plain, forged)
+    """As text each "<|im_end|>" costs several tokens, as a control token one; whoever wrote it."""
+    asked = {"role": "user", "content": "x"}
+    for role, before in (("user", []), ("system", []), ("assistant", [asked]), ("tool", [asked])):
+        plain, forged = [ok(server, CHAT, body | {"messages": [*before, body["messages"][0] | {"role": role}]})
+                         ["usage"]["prompt_tokens"] for body in bodies("t2_injection")]
+        expect(forged - plain > 10 * (2 * 5), role, plain, forged)
 
 
-def run_group(dunlin, model, flags, group):
-    failures = 0
-    path = model_path(model)
-    if path is None:
-        print(f"SKIP: {model} is not in the cache; run `dunlin pull`")
-        return 0
-    with RunningServer(dunlin, path, *flags) as server:
-        for name, function in group:
-            begin = time.monotonic()
+@case("long_runs", flags=["--context", "512"])
+def long_runs(server):
+    """Others are served while prompts of 200,000 equal characters are tokenized, time and again."""
+    for character in "a7 ":
+        wanted = True
+        def tokenize():
+            while wanted:
+                for path, text in ((COMPLETIONS, {"prompt": character * 200_000}),
+                                   (CHAT, {"messages": [{"role": "user", "content": character * 200_000}]})):
+                    error = refused(server, path, text | {"max_tokens": 1})
+                    expect(error["code"] == "context_length_exceeded", error)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            busy = [pool.submit(tokenize) for _ in range(4)]
             try:
-                function(server)
-                print(f"ok    {name} ({time.monotonic() - begin:.1f} s)", flush=True)
-            except Exception as error:  # every case is tried, each failure told
-                failures += 1
-                print(f"FAIL  {name}: {type(error).__name__}: {str(error)[:500]}", flush=True)
-            if server.process.poll() is not None:
-                print(f"FAIL  the server ended during {name}: {server.output()}")
-                return failures + 1
-    return failures
-
-
-def main():
-    global tests_dir
-    dunlin, folder, *names = sys.argv[1:]
-    tests_dir = pathlib.Path(folder)
-    groups = {}
-    for name, model, flags, function in checks:
-        if not names or name in names:
-            groups.setdefault((model, flags), []).append((name, function))
-    failures = sum(run_group(dunlin, model, flags, group) for (model, flags), group in groups.items())
-    print(f"{failures} failures")
-    return 1 if failures or not groups else 0
+                for _ in range(5):
+                    greedy_hello(server)
+            finally:
+                wanted = False
+            for future in busy:
+                future.result()
 
 
 if __name__ == "__main__":
