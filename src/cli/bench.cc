@@ -154,6 +154,7 @@ void add_common(CLI::App& command, BenchFlags& flags, bool many_threads) {
       command
           .add_option("-t,--threads", flags.n_threads,
                       "Compute threads (default: every core this process may use)")
+          ->allow_extra_args(false)
           ->check(CLI::Range(0, 1024))
           ->envname("DUNLIN_THREADS");
   if (many_threads) {
@@ -161,7 +162,7 @@ void add_common(CLI::App& command, BenchFlags& flags, bool many_threads) {
         "Compute threads, comma separated (default: every core this process may use)");
     threads->delimiter(',');
   } else {
-    threads->expected(1);
+    threads->expected(1)->allow_extra_args(false);
   }
   add_isa_option(command, flags.isa);
   command.add_option("-b,--batch-tokens", flags.batch_tokens, "Tokens of a prefill step")

@@ -46,7 +46,9 @@ class CommandLine(ChatTest):
     def test_a_flag_for_several_values_leaves_the_arguments_behind_it(self):
         done = self.dunlin("run", "--max-tokens", "2", "--stop", "zq", "--stop", "qz", self.model, "hello")
         self.assertEqual(done.returncode, 0, done.stderr)
-        done = self.dunlin("bench", "-r", "1", "-n", "0", "-p", "4,8", self.model)
+        done = self.dunlin("bench", "-r", "1", "-n", "0", "-p", "4,8", "-t", "1", self.model)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.dunlin("bench", "batched", "-npp", "4", "-ntg", "2", "-npl", "1", "-t", "1", self.model)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_values_out_of_range(self):
