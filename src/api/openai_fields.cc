@@ -1,4 +1,5 @@
 #include "api/openai_fields.h"
+#include "base/quote.h"
 
 #include <charconv>
 #include <limits>
@@ -82,9 +83,9 @@ void read_logit_bias(FieldReader& fields, int vocab_size, std::vector<LogitBias>
     TokenId id = -1;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0 || id >= vocab_size)
-      return fields.fail("logit_bias", fmt::format("has the key '{}', which is no token id from 0 "
+      return fields.fail("logit_bias", fmt::format("has the key {}, which is no token id from 0 "
                                                    "to {}",
-                                                   key, vocab_size - 1));
+                                                   quote_for_message(key), vocab_size - 1));
     if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100))
       return fields.fail("logit_bias",
                          fmt::format("of token {} must be a number from -100 to 100", id));
@@ -111,9 +112,10 @@ ApiResult<void> check_model(FieldReader& fields, const ParseContext& context) {
   std::string model;
   fields.read("model", model);
   if (!model.empty() && model != context.model_name) {
-    return api_fail(
-        {404, fmt::format("the model '{}' is not served here; '{}' is", model, context.model_name),
-         "model", "model_not_found"});
+    return api_fail({404,
+                     fmt::format("the model {} is not served here; '{}' is",
+                                 quote_for_message(model), context.model_name),
+                     "model", "model_not_found"});
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/openai_fields.h"
+#include "base/quote.h"
 
 namespace dunlin {
 namespace {
@@ -30,8 +31,8 @@ std::string join_parts(FieldReader& message, const ordered_json& parts) {
     const bool is_refusal = *type == "refusal";
     if (*type != "text" && !is_refusal) {
       message.fail(name,
-                   fmt::format("is of type '{}', which is not supported yet; only text is",
-                               type->get<std::string>()),
+                   fmt::format("is of type {}, which is not supported yet; only text is",
+                               quote_for_message(type->get<std::string>())),
                    "unsupported_content");
       return {};
     }
@@ -67,8 +68,8 @@ ordered_json read_message(FieldReader& message) {
   if (role == "developer") role = "system";
   const std::initializer_list<const char*> known = {"system", "user", "assistant", "tool"};
   if (std::find(known.begin(), known.end(), role) == known.end()) {
-    message.fail("role",
-                 fmt::format("must be system, developer, user, assistant or tool, not '{}'", role));
+    message.fail("role", fmt::format("must be system, developer, user, assistant or tool, not {}",
+                                     quote_for_message(role)));
   }
   for (const char* field : {"tool_calls", "function_call", "audio"}) {
     const ordered_json* value = message.find(field);
@@ -131,11 +132,13 @@ void read_template_vars(FieldReader& fields, ChatRequest& out) {
       for (const char* reserved :
            {"messages", "tools", "documents", "bos_token", "eos_token", "add_generation_prompt"}) {
         if (key == reserved)
-          return fields.fail("chat_template_kwargs", fmt::format("must not hold '{}'", key));
+          return fields.fail("chat_template_kwargs",
+                             fmt::format("must not hold {}", quote_for_message(key)));
       }
       if (!is_safe_word(value))
-        return fields.fail("chat_template_kwargs",
-                           fmt::format("'{}' must be a boolean, a number or a word", key));
+        return fields.fail(
+            "chat_template_kwargs",
+            fmt::format("{} must be a boolean, a number or a word", quote_for_message(key)));
       (*vars)[key] = value;
     }
   }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -42,6 +43,12 @@ void add_sampling_flags(CLI::App& command, RunFlags& flags) {
   command.add_option("--repetition-penalty", sampling.repetition_penalty, "Above 1 repeats less")
       ->capture_default_str();
   command.add_option("--seed", sampling.seed, "The same seed gives the same answer")
+      ->check([](const std::string& text) {
+        std::uint64_t seed = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        const bool is_whole = error == std::errc() && end == text.data() + text.size();
+        return is_whole ? "" : "must be a whole number from 0 to 18446744073709551615";
+      })
       ->each([&flags](const std::string&) { flags.seed_given = true; });
   command
       .add_option("--max-tokens", sampling.max_tokens,

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 
@@ -53,6 +54,11 @@ int run_server(ServeFlags flags) {
                  name);
     }
     std::fflush(stderr);
+  };
+  // A step of a large model or a slow kernel may take half a minute; nobody waits for its tokens.
+  flags.server.on_stopped = [](int exit_code) {
+    std::fflush(nullptr);
+    std::_Exit(exit_code);
   };
   const auto code = serve(**session, flags.server);
   return code ? *code : report(code.error());

@@ -220,6 +220,7 @@ int HttpServer::run() {
     impl.context.config.on_listening(url_of(endpoint), endpoint.port());
   }
   impl.context.io.run();
+  if (impl.context.config.on_stopped) impl.context.config.on_stopped(impl.exit_code);
   return impl.exit_code;
 }
 

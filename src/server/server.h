@@ -36,6 +36,9 @@ struct ServerConfig {
   std::size_t max_pending_bytes = 256 << 10;    // events a slow reader has not taken yet
   std::size_t max_pipelined_bytes = 64 << 10;   // read ahead while an answer runs
 
+  // Called by run() when every answer is out or given up, with run()'s result. What is left then is
+  // to wait for the engine's step and the pools; a program that has nothing to save may end here.
+  std::function<void(int exit_code)> on_stopped;
   bool handle_signals = false;  // SIGINT and SIGTERM: drain, a second one stops at once
   // Told once, when connections are accepted: the URL and the port.
   std::function<void(const std::string& url, int port)> on_listening;

@@ -54,6 +54,8 @@ class CommandLine(ChatTest):
     def test_values_out_of_range(self):
         for arguments, code, words in (
                 (["run", self.model, "hello", "--max-tokens", "-1"], 2, b"not in range 0 to 2147483647"),
+                (["run", self.model, "hello", "--seed", "99999999999999999999999"], 2, b"--seed: must be a whole number"),
+                (["run", self.model, "hello", "--seed", "-1"], 2, b"--seed: must be a whole number"),
                 (["serve", self.model, "--context", "99999999999"], 2, b"not in range 0 to 2147483647"),
                 (["serve", self.model, "--kv-memory", "900000T"], 1, b"--kv-memory: 900000T is more than the "),
                 (["run", self.model, "hello", "--temperature", "nan"], 1, b"temperature must be in [0, 1e30], got nan"),
