@@ -115,9 +115,11 @@ bool KeyDecoder::take_escape(std::vector<Key>& keys) {
     pending_.erase(0, 1);
     return true;
   }
+  const Utf8Char character = decode_utf8(pending_, 1);
+  if (character.state == Utf8State::kIncomplete) return false;
   if (const auto kind = find(kAlts, std::string_view(pending_).substr(1, 1)))
     keys.push_back({*kind, ""});
-  pending_.erase(0, 1 + static_cast<std::size_t>(decode_utf8(pending_, 1).num_bytes));
+  pending_.erase(0, 1 + static_cast<std::size_t>(character.num_bytes));
   return true;
 }
 

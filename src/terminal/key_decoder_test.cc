@@ -78,6 +78,10 @@ TEST(KeyDecoder, passes_over_what_it_does_not_know) {
   expect_keys("a\x1b[38;5;1mb\x1b[<0;1;1Mc\x1bzd\x1eq", {{KeyKind::kText, "abcdq"}});
   expect_keys("a\x1b[" + std::string(100, '1') + "b",
               {{KeyKind::kText, "a" + std::string(70, '1') + "b"}});
+  expect_keys(
+      "\x1b\xF0\x9F\x91\xA9"
+      "a",
+      {{KeyKind::kText, "a"}});  // Alt and a character of four bytes
 }
 
 TEST(KeyDecoder, gives_a_paste_in_one_piece) {
