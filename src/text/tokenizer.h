@@ -26,7 +26,7 @@ class Tokenizer {
   virtual ~Tokenizer() = default;
 
   // Ids of the segments, without any token added in front or behind. Input that is not UTF-8 is
-  // tokenised as if each maximal ill-formed piece (Unicode 3.9) were one U+FFFD. Thread-safe, near-linear in the length.
+  // tokenised as if each maximal ill-formed piece were one U+FFFD. Thread-safe, near-linear time.
   virtual std::vector<TokenId> encode(std::span<const TextSegment> segments) const = 0;
   std::vector<TokenId> encode(std::string_view text, bool trusted = false) const {
     const TextSegment segment{text, trusted};
