@@ -19,6 +19,7 @@ const std::string kFolder = DUNLIN_TEST_DATA_DIR "/gguf_cases/";
 struct Case {
   std::string name, expect, why;
 };
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
 std::vector<Case> read_manifest() {
   std::ifstream in(kFolder + "manifest.jsonl");
