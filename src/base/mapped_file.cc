@@ -17,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include "base/write_all.h"
+
 namespace dunlin {
 namespace {
 
@@ -52,25 +54,16 @@ void give_back_fault_slot(FaultSlot* slot) {
   slot->taken.store(false);
 }
 
-void write_all(const char* text) {
-  std::size_t left = std::strlen(text);
-  while (left > 0) {
-    const ssize_t n = write(STDERR_FILENO, text, left);
-    if (n <= 0) return;
-    text += n;
-    left -= static_cast<std::size_t>(n);
-  }
-}
-
 void on_sigbus(int signal_number, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   for (const FaultSlot& slot : fault_slots) {
     if (info->si_code != BUS_ADRERR) break;
     if (address < slot.begin.load() || address >= slot.end.load()) continue;
     const char* path = slot.path.load();
-    write_all("dunlin: ");
-    write_all(path != nullptr ? path : "a mapped file");
+    write_all(STDERR_FILENO, "dunlin: ");
+    write_all(STDERR_FILENO, path != nullptr ? path : "a mapped file");
     write_all(
+        STDERR_FILENO,
         ": cannot be read any more: it was shortened or its disk failed while in use; restore the "
         "file and start again\n");
     _exit(1);

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/quote.h"
+#include "base/write_all.h"
 
 namespace dunlin::chat {
 namespace {
@@ -33,16 +34,6 @@ std::string expand_home(const std::string& path) {
   return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
 }
 
-bool write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 Result<std::string> save(const Conversation& conversation, const std::string& name) {
   if (name.empty()) return invalid("/save needs a file name");
   const std::string path = expand_home(name);
@@ -53,7 +44,7 @@ Result<std::string> save(const Conversation& conversation, const std::string& na
   if (fd < 0)
     return fail(StatusCode::kPermissionDenied,
                 fmt::format("can't create {}: {}", quote_for_message(path), std::strerror(errno)));
-  bool whole = write_whole(fd, conversation.to_json());
+  bool whole = write_all(fd, conversation.to_json());
   int error = errno;
   if (close(fd) != 0 && whole) {
     whole = false;

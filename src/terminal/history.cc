@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/write_all.h"
 #include "terminal/printable.h"
 
 namespace dunlin::terminal {
@@ -76,16 +77,6 @@ std::string read_end(int fd) {
   return text;
 }
 
-bool write_whole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
-}
-
 // The file, locked; or -1 with errno. Another program may replace the file between open and lock.
 int open_locked(const std::string& path) {
   while (true) {
@@ -144,7 +135,7 @@ void History::shorten(int fd) {
   const std::string temporary = fmt::format("{}.{}", target, getpid());
   const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (file.fd() < 0) return;  // the long file goes on
-  const bool whole = fchmod(file.fd(), facts.st_mode & 0777) == 0 && write_whole(file.fd(), text) &&
+  const bool whole = fchmod(file.fd(), facts.st_mode & 0777) == 0 && write_all(file.fd(), text) &&
                      fsync(file.fd()) == 0;
   if (!whole || rename(temporary.c_str(), target.c_str()) != 0) unlink(temporary.c_str());
 }
@@ -169,7 +160,7 @@ void History::append(const std::string& entry) {
   if (fstat(file.fd(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0 &&
       pread(file.fd(), &last, 1, facts.st_size - 1) == 1 && last != '\n')
     line.insert(line.begin(), '\n');  // a write was cut: its line ends here
-  if (!write_whole(file.fd(), line)) fail("write");
+  if (!write_all(file.fd(), line)) fail("write");
 }
 
 }  // namespace dunlin::terminal

@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "base/check.h"
+#include "base/write_all.h"
 
 namespace dunlin::terminal {
 namespace {
@@ -28,15 +29,6 @@ struct Saved {
   struct sigaction actions[kNumFatal]{};
 };
 constinit Saved g_saved;
-
-void write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;  // the terminal is gone
-    bytes.remove_prefix(static_cast<std::size_t>(n));
-  }
-}
 
 // Gives the settings back, then lets the former action end the process: a fault happens again, any
 // other signal is raised again.
