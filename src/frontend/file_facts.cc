@@ -1,7 +1,6 @@
 #include "frontend/file_facts.h"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 
 #include <fmt/format.h>
@@ -12,7 +11,7 @@
 #include "model/open_gguf.h"
 #include "model/registry.h"
 #include "model/weights.h"
-#include "quant/dequantize.h"
+#include "quant/finite_check.h"
 #include "text/chat_template.h"
 #include "text/tokenizer_factory.h"
 
@@ -69,24 +68,18 @@ Outcome check_template(const GgufFile& file) {
   return {};
 }
 
-// The first stored row with a value that is not a finite number; -1 where there is none.
-std::int64_t first_bad_row(const TensorView& view, ThreadPool& pool) {
+Outcome check_finite(const TensorView& view, ThreadPool& pool) {
   constexpr std::int64_t kChunkBytes = 256 * 1024;
-  const std::int64_t stored_bytes = row_bytes(view.dtype, view.cols());
-  const std::int64_t per_chunk = std::max<std::int64_t>(1, kChunkBytes / stored_bytes);
-  const std::int64_t num_chunks = (view.rows() + per_chunk - 1) / per_chunk;
-  std::atomic<std::int64_t> first{view.rows()};
-  pool.parallel_for(static_cast<int>(num_chunks), [&](int chunk, int) {
-    const std::int64_t end = std::min(view.rows(), (chunk + 1) * per_chunk);
-    for (std::int64_t row = chunk * per_chunk; row < end; ++row) {
-      if (all_finite(view.dtype, view.data + row * stored_bytes, view.cols())) continue;
-      std::int64_t seen = first.load();
-      while (row < seen && !first.compare_exchange_weak(seen, row)) {
-      }
-      return;
-    }
-  });
-  return first == view.rows() ? -1 : first.load();
+  const std::int64_t per_chunk =
+      std::max<std::int64_t>(1, kChunkBytes / row_bytes(view.dtype, view.cols()));
+  FiniteCheck finite(view);
+  pool.parallel_for(static_cast<int>((view.rows() + per_chunk - 1) / per_chunk),
+                    [&](int chunk, int) {
+                      const std::int64_t end = std::min(view.rows(), (chunk + 1) * per_chunk);
+                      for (std::int64_t row = chunk * per_chunk; row < end; ++row)
+                        finite.look_at(row);
+                    });
+  return finite.outcome();
 }
 
 Outcome check_values(const GgufFile& file,
@@ -95,11 +88,9 @@ Outcome check_values(const GgufFile& file,
   std::int64_t done = 0, total = 0;
   for (const GgufTensor& tensor : file.tensors()) total += tensor.view.size_bytes();
   for (const GgufTensor& tensor : file.tensors()) {
-    const std::int64_t row = first_bad_row(tensor.view, pool);
-    if (row >= 0) {
-      return fail(StatusCode::kDataLoss,
-                  fmt::format("{}: tensor {}: row {} holds a value that is not a finite number",
-                              file.path(), tensor.name, row));
+    if (const Outcome finite = check_finite(tensor.view, pool); !finite) {
+      return tl::unexpected(
+          finite.error().with_prefix(fmt::format("{}: tensor {}", file.path(), tensor.name)));
     }
     file.drop_pages(tensor.view);
     done += tensor.view.size_bytes();

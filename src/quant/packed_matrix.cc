@@ -1,14 +1,11 @@
 #include "quant/packed_matrix.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <limits>
-
-#include <fmt/format.h>
 
 #include "base/check.h"
 #include "quant/dequantize.h"
+#include "quant/finite_check.h"
 #include "quant/panel_codec.h"
 
 namespace dunlin {
@@ -32,22 +29,14 @@ Result<PackedMatrix> PackedMatrix::pack(const TensorView& source, RowOrder row_o
   matrix.panel_bytes_ = as_stored ? stored_bytes * kPanelRows : codec.panel_bytes(matrix.cols_);
   matrix.data_ = Buffer(static_cast<std::size_t>(matrix.num_panels() * matrix.panel_bytes_));
 
-  constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-  std::atomic<std::int64_t> first_bad_row{kNone};
-  const auto check_row = [&](std::int64_t stored_row) {
-    const std::byte* row = source.data + stored_row * stored_bytes;
-    if (all_finite(source.dtype, row, matrix.cols_)) return;
-    std::int64_t seen = first_bad_row.load();
-    while (stored_row < seen && !first_bad_row.compare_exchange_weak(seen, stored_row)) {
-    }
-  };
+  FiniteCheck finite(source);
   const auto pack_one = [&](std::int64_t panel) {
     const std::byte* rows[kPanelRows] = {};
     const std::int64_t first = panel * kPanelRows;
     const std::int64_t count = std::min<std::int64_t>(kPanelRows, matrix.rows_ - first);
     for (std::int64_t r = 0; r < count; ++r) {
       const std::int64_t stored_row = row_order.stored_row(first + r);
-      check_row(stored_row);
+      finite.look_at(stored_row);
       rows[r] = source.data + stored_row * stored_bytes;
     }
     std::byte* out = matrix.data_.data() + panel * matrix.panel_bytes_;
@@ -63,11 +52,7 @@ Result<PackedMatrix> PackedMatrix::pack(const TensorView& source, RowOrder row_o
     const std::int64_t end = std::min(panels, (chunk + 1) * per_chunk);
     for (std::int64_t panel = chunk * per_chunk; panel < end; ++panel) pack_one(panel);
   });
-  if (first_bad_row != kNone) {
-    return fail(
-        StatusCode::kDataLoss,
-        fmt::format("row {} holds a value that is not a finite number", first_bad_row.load()));
-  }
+  DUNLIN_TRY(finite.outcome());
   return matrix;
 }
 
