@@ -162,11 +162,21 @@ void add_common(CLI::App& command, BenchFlags& flags, bool many_threads) {
         "Compute threads, comma separated (default: every core this process may use)");
     threads->delimiter(',');
   } else {
-    threads->expected(1)->allow_extra_args(false);
+    threads->expected(1);
   }
   add_isa_option(command, flags.isa);
   command.add_option("-b,--batch-tokens", flags.batch_tokens, "Tokens of a prefill step")
       ->check(CLI::Range(1, 16384))
+      ->capture_default_str();
+}
+
+// Numbers, comma separated in one argument: what follows it is another's.
+void add_list_option(CLI::App& command, const std::string& names, std::vector<int>& values,
+                     const std::string& help, const CLI::Range& range) {
+  command.add_option(names, values, help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(range)
       ->capture_default_str();
 }
 
@@ -175,21 +185,11 @@ void add_batched(CLI::App& bench, Invocation& invocation) {
   auto flags = std::make_shared<BenchFlags>();
   CLI::App& batched = *bench.add_subcommand("batched", "Measure many sequences at once");
   add_common(batched, *flags, /*many_threads=*/false);
-  batched.add_option("--npp,-P", flags->batch_prompt, "Prompt tokens of each sequence (-npp)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(counts)
-      ->capture_default_str();
-  batched.add_option("--ntg,-G", flags->batch_gen, "Tokens each generates (-ntg)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(counts)
-      ->capture_default_str();
-  batched.add_option("--npl,-L", flags->batch_seqs, "Sequences at once (-npl)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
+  add_list_option(batched, "--npp,-P", flags->batch_prompt, "Prompt tokens of each sequence (-npp)",
+                  counts);
+  add_list_option(batched, "--ntg,-G", flags->batch_gen, "Tokens each generates (-ntg)", counts);
+  add_list_option(batched, "--npl,-L", flags->batch_seqs, "Sequences at once (-npl)",
+                  CLI::Range(1, 4096));
   batched.add_option("-o,--output", flags->output, "md or jsonl")
       ->check(CLI::IsMember({"md", "jsonl"}))
       ->capture_default_str();
@@ -209,21 +209,12 @@ void add_bench(CLI::App& app, Invocation& invocation) {
   const auto counts = CLI::Range(0, 1 << 20);
   add_common(command, *flags, /*many_threads=*/true);
   command.get_option("MODEL")->required(false);
-  command.add_option("-p,--n-prompt", flags->n_prompt, "Prompt tokens, comma separated")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(counts)
-      ->capture_default_str();
-  command.add_option("-n,--n-gen", flags->n_gen, "Tokens to generate, comma separated")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(counts)
-      ->capture_default_str();
-  command.add_option("-d,--n-depth", flags->n_depth, "Tokens of context in front, comma separated")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(counts)
-      ->capture_default_str();
+  add_list_option(command, "-p,--n-prompt", flags->n_prompt, "Prompt tokens, comma separated",
+                  counts);
+  add_list_option(command, "-n,--n-gen", flags->n_gen, "Tokens to generate, comma separated",
+                  counts);
+  add_list_option(command, "-d,--n-depth", flags->n_depth,
+                  "Tokens of context in front, comma separated", counts);
   command.add_option("-r,--repetitions", flags->repetitions, "Times each is measured")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
