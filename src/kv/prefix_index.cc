@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "base/check.h"
 #include "kv/block_pool.h"
@@ -19,15 +20,21 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t word) {
 
 PrefixIndex::PrefixIndex(int num_groups, int num_blocks, int max_nodes)
     : num_groups_(static_cast<std::size_t>(num_groups)),
-      nodes_(idx(max_nodes) + 1),
-      blocks_((idx(max_nodes) + 1) * num_groups_, kNoBlock),
+      max_nodes_(max_nodes),
       owners_(idx(num_blocks)),
       buckets_(std::bit_ceil(idx(max_nodes) + 1), kNoNode) {
-  nodes_[0].num_pins = 1;
-  for (PrefixNode node = max_nodes; node > 0; --node) {
-    nodes_[idx(node)].next = unused_;
-    unused_ = node;
-  }
+  // The room is taken here, its pages only as nodes arise: a large cache may never be filled.
+  nodes_.reserve(idx(max_nodes) + 1);
+  blocks_.reserve((idx(max_nodes) + 1) * num_groups_);
+  nodes_[idx(take_node())].num_pins = 1;
+}
+
+PrefixNode PrefixIndex::take_node() {
+  if (unused_ != kNoNode) return std::exchange(unused_, nodes_[idx(unused_)].next);
+  if (nodes_.size() > idx(max_nodes_)) return kNoNode;
+  nodes_.emplace_back();
+  blocks_.resize(blocks_.size() + num_groups_, kNoBlock);
+  return static_cast<PrefixNode>(nodes_.size() - 1);
 }
 
 std::int32_t PrefixIndex::bucket_of(PrefixNode parent, const TokenId* tokens) const {
@@ -56,10 +63,10 @@ PrefixNode PrefixIndex::find_child(PrefixNode parent, const TokenId* tokens) con
 PrefixNode PrefixIndex::find_or_add_child(PrefixNode parent, const TokenId* tokens) {
   const std::int32_t bucket = bucket_of(parent, tokens);
   const PrefixNode found = find_in(bucket, parent, tokens);
-  if (found != kNoNode || unused_ == kNoNode) return found;
-  const PrefixNode added = unused_;
+  if (found != kNoNode) return found;
+  const PrefixNode added = take_node();
+  if (added == kNoNode) return kNoNode;
   Node& node = nodes_[idx(added)];
-  unused_ = node.next;
   node.parent = parent;
   node.bucket = bucket;
   node.next = buckets_[idx(bucket)];

@@ -69,11 +69,13 @@ class PrefixIndex {
   static std::size_t idx(std::int32_t i) { return static_cast<std::size_t>(i); }
   std::int32_t bucket_of(PrefixNode parent, const TokenId* tokens) const;
   PrefixNode find_in(std::int32_t bucket, PrefixNode parent, const TokenId* tokens) const;
+  PrefixNode take_node();  // an unused one, or a new one; kNoNode where the index is full
   void remove_unused(PrefixNode node);
 
   std::size_t num_groups_;
-  std::vector<Node> nodes_;           // [max_nodes + 1], 0 is the root
-  std::vector<std::int32_t> blocks_;  // [max_nodes + 1, num_groups]
+  std::int32_t max_nodes_;
+  std::vector<Node> nodes_;           // at most [max_nodes + 1], 0 is the root
+  std::vector<std::int32_t> blocks_;  // [nodes_.size(), num_groups]
   std::vector<Owner> owners_;         // [num_blocks]
   std::vector<PrefixNode> buckets_;   // power of two
   PrefixNode unused_ = kNoNode;       // list through Node::next
