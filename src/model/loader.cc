@@ -1,6 +1,7 @@
 #include "model/loader.h"
 
 #include <cmath>
+#include <mutex>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "model/decoder.h"
 #include "model/weights.h"
 #include "quant/dequantize.h"
+#include "quant/packer.h"
 
 namespace dunlin {
 namespace {
@@ -32,21 +34,32 @@ Result<Weights> load_weights(const WeightSource& source, const ModelConfig& conf
                              const LoadOptions& options, ThreadPool& pool) {
   Weights weights;
   const std::vector<TensorSlot> slots = tensor_slots(config, weights);
+  std::vector<const TensorSlot*> matrices;  // in the packer's order
+  Packer packer(options.isa);
   std::int64_t total_bytes = 0, done_bytes = 0;
-  for (const TensorSlot& slot : slots) total_bytes += source.find(slot.name)->view.size_bytes();
   for (const TensorSlot& slot : slots) {
     const SourceTensor tensor = *source.find(slot.name);
-    if (slot.matrix != nullptr) {
-      auto packed = PackedMatrix::pack(tensor.view, tensor.row_order, options.isa, pool);
-      if (!packed) return tl::unexpected(packed.error().with_prefix("tensor " + slot.name));
-      *slot.matrix = std::move(*packed);
-    } else {
+    if (slot.matrix == nullptr) {
       DUNLIN_ASSIGN(values, read_vector(slot, tensor));
       *slot.vector = std::move(values);
+      continue;
     }
+    packer.add(tensor.view, tensor.row_order, *slot.matrix);
+    matrices.push_back(&slot);
+    total_bytes += tensor.view.size_bytes();
+  }
+  std::mutex mutex;
+  packer.run(pool, [&](std::size_t idx) {
+    const SourceTensor tensor = *source.find(matrices[idx]->name);
     source.release(tensor);
+    if (!options.progress) return;
+    const std::lock_guard lock(mutex);
     done_bytes += tensor.view.size_bytes();
-    if (options.progress) options.progress(done_bytes, total_bytes);
+    options.progress(done_bytes, total_bytes);
+  });
+  for (std::size_t i = 0; i < matrices.size(); ++i) {
+    const Outcome packed = packer.outcome(i);
+    if (!packed) return tl::unexpected(packed.error().with_prefix("tensor " + matrices[i]->name));
   }
   return weights;
 }

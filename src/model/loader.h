@@ -18,12 +18,13 @@ struct LoadOptions {
   Isa isa = best_isa();
   int num_threads = 0;  // of the model's pool, the caller included; 0: default_num_threads()
   DType kv_dtype = DType::kF16;  // F32, F16 or BF16
-  // Called from the loading thread after each tensor with the bytes packed so far and in all.
+  // Called after each matrix with the bytes packed so far and in all, by one thread at a time, not
+  // always the same.
   std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)> progress;
 };
 
-// Checks every tensor (check_tensors), then packs them one by one, each with all threads, letting
-// go of the source's pages behind it: the peak is the packed weights and one tensor. The source is
+// Checks every tensor (check_tensors), then packs them in order with all threads, letting go of
+// the source's pages behind it: the peak is the packed weights and one tensor. The source is
 // not needed afterwards. The thread that calls forward() later must be one thread, not
 // necessarily this one.
 Result<std::unique_ptr<Model>> load_model(const WeightSource& source, const ModelConfig& config,

@@ -20,9 +20,7 @@ class PackedMatrix {
  public:
   PackedMatrix() = default;
 
-  // Packs in parallel; reads `source` once. Isa::kReference keeps the stored rows (canonical
-  // order) for exact float loops. kDataLoss, naming the stored row, where a value is not a finite
-  // number: it would turn every token into the same wrong one.
+  // Packs one matrix alone; Packer (quant/packer.h) packs many and says what the refusal means.
   static Result<PackedMatrix> pack(const TensorView& source, RowOrder row_order, Isa isa,
                                    ThreadPool& pool);
 
@@ -38,6 +36,7 @@ class PackedMatrix {
   void dequantize_row(std::int64_t row, float* out) const;
 
  private:
+  friend class Packer;
   DType dtype_ = DType::kF32;
   Isa isa_ = Isa::kReference;
   std::int64_t rows_ = 0;

@@ -1,0 +1,88 @@
+#include "quant/packer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "quant/panel_codec.h"
+
+namespace dunlin {
+namespace {
+
+// A chunk is the panels that begin in one huge page, so that two threads seldom meet in a page
+// that is being cleared.
+constexpr std::int64_t kChunkBytes = Buffer::kHugePage;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+void Packer::add(const TensorView& source, RowOrder row_order, PackedMatrix& target) {
+  tasks_.emplace_back(source, row_order, target);
+  target.dtype_ = source.dtype;
+  target.isa_ = isa_;
+  target.rows_ = source.rows();
+  target.cols_ = source.cols();
+  target.panel_bytes_ = isa_ == Isa::kReference
+                            ? row_bytes(source.dtype, source.cols()) * kPanelRows
+                            : panel_codec(source.dtype).panel_bytes(target.cols_);
+}
+
+// Gives the targets their memory; returns the bytes of all.
+std::int64_t Packer::allocate() {
+  std::vector<std::size_t> sizes;
+  for (const Task& task : tasks_) {
+    sizes.push_back(static_cast<std::size_t>(task.target.num_panels() * task.target.panel_bytes_));
+  }
+  std::vector<Buffer> buffers = Buffer::in_one_block(sizes);
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < tasks_.size(); ++i) {
+    Task& task = tasks_[i];
+    task.target.data_ = std::move(buffers[i]);
+    task.num_missing.store(task.target.num_panels());
+    task.first_byte = task.target.data_.data() - tasks_[0].target.data_.data();
+    end = task.first_byte + task.target.size_bytes();
+  }
+  return end;
+}
+
+void Packer::pack_panel(Task& task, std::int64_t panel) const {
+  const TensorView& source = task.source;
+  const std::int64_t stored_bytes = row_bytes(source.dtype, source.cols());
+  const std::byte* rows[kPanelRows] = {};
+  const std::int64_t first = panel * kPanelRows;
+  const std::int64_t count = std::min<std::int64_t>(kPanelRows, source.rows() - first);
+  for (std::int64_t r = 0; r < count; ++r) {
+    const std::int64_t stored_row = task.row_order.stored_row(first + r);
+    task.finite.look_at(stored_row);
+    rows[r] = source.data + stored_row * stored_bytes;
+  }
+  std::byte* out = task.target.data_.data() + panel * task.target.panel_bytes_;
+  if (isa_ != Isa::kReference) return panel_codec(source.dtype).pack(rows, source.cols(), out);
+  for (std::int64_t r = 0; r < count; ++r) {
+    std::memcpy(out + r * stored_bytes, rows[r], static_cast<std::size_t>(stored_bytes));
+  }
+}
+
+void Packer::run(ThreadPool& pool, FunctionRef<void(std::size_t idx)> on_packed) {
+  const std::int64_t num_chunks = ceil_div(allocate(), kChunkBytes);
+  pool.parallel_for(static_cast<int>(num_chunks), [&](int chunk, int) {
+    const std::int64_t begin = chunk * kChunkBytes;
+    auto task = std::partition_point(tasks_.begin(), tasks_.end(), [&](const Task& t) {
+      return t.first_byte + t.target.size_bytes() <= begin;
+    });
+    for (; task != tasks_.end() && task->first_byte < begin + kChunkBytes; ++task) {
+      const std::int64_t size = task->target.panel_bytes_;
+      const std::int64_t first =
+          ceil_div(std::max<std::int64_t>(0, begin - task->first_byte), size);
+      const std::int64_t end = std::min(task->target.num_panels(),
+                                        ceil_div(begin + kChunkBytes - task->first_byte, size));
+      for (std::int64_t panel = first; panel < end; ++panel) pack_panel(*task, panel);
+      if (end <= first || task->num_missing.fetch_sub(end - first) > end - first) continue;
+      on_packed(static_cast<std::size_t>(task - tasks_.begin()));
+    }
+  });
+}
+
+}  // namespace dunlin
