@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,6 +21,11 @@ std::int64_t memory_for_kv() {
   return std::max<std::int64_t>(memory_limit().available_bytes - kMemoryMargin, 0);
 }
 
+struct TextParts {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<ChatTemplate> chat_template;  // null: none
+};
+
 Result<std::unique_ptr<ChatTemplate>> find_template(const GgufFile& file,
                                                     const std::string& given) {
   std::string source = given;
@@ -36,6 +44,12 @@ Result<std::unique_ptr<ChatTemplate>> find_template(const GgufFile& file,
   return std::make_unique<ChatTemplate>(std::move(*parsed));
 }
 
+Result<TextParts> read_text_parts(const GgufFile& file, const std::string& given_template) {
+  DUNLIN_ASSIGN(tokenizer, make_tokenizer(file));
+  DUNLIN_ASSIGN(chat_template, find_template(file, given_template));
+  return TextParts{std::move(tokenizer), std::move(chat_template)};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::open(
@@ -51,19 +65,22 @@ Result<std::unique_ptr<Session>> Session::open(
                total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1);
     };
   }
-  DUNLIN_ASSIGN(opened, open_gguf_model(config.model_path, options));
-  SessionParts parts;
-  parts.config = config;
-  if (progress) progress("reading the vocabulary", 1);
-  DUNLIN_ASSIGN(tokenizer, make_tokenizer(*opened.file));
-  if (tokenizer->vocab_size() > opened.config.vocab_size) {
+  DUNLIN_ASSIGN(file, GgufFile::open(config.model_path));
+  // The vocabulary is read on a thread of its own while the others pack the weights.
+  std::optional<Result<TextParts>> read;
+  std::jthread reader([&] { read = read_text_parts(*file, config.chat_template); });
+  DUNLIN_ASSIGN(opened, open_gguf_model(file, options));
+  reader.join();
+  DUNLIN_ASSIGN(text, *std::move(read));
+  if (text.tokenizer->vocab_size() > opened.config.vocab_size) {
     return invalid(fmt::format("{}: the vocabulary has {} tokens, but the weights only {}",
-                               config.model_path, tokenizer->vocab_size(),
+                               config.model_path, text.tokenizer->vocab_size(),
                                opened.config.vocab_size));
   }
-  parts.tokenizer = std::move(tokenizer);
-  DUNLIN_ASSIGN(chat_template, find_template(*opened.file, config.chat_template));
-  parts.chat_template = std::move(chat_template);
+  SessionParts parts;
+  parts.config = config;
+  parts.tokenizer = std::move(text.tokenizer);
+  parts.chat_template = std::move(text.chat_template);
   EngineConfig& engine = parts.config.engine;
   if (engine.available_bytes == 0) engine.available_bytes = memory_for_kv();
   DUNLIN_ASSIGN(created, Engine::create(std::move(opened.model), engine));

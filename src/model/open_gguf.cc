@@ -1,6 +1,7 @@
 #include "model/open_gguf.h"
 
 #include <array>
+#include <utility>
 
 #include "formats/gguf_weight_source.h"
 #include "model/registry.h"
@@ -31,11 +32,16 @@ ModelSummary summarize_tensors(const GgufFile& file) {
 
 Result<OpenedModel> open_gguf_model(const std::string& path, const LoadOptions& options) {
   DUNLIN_ASSIGN(file, GgufFile::open(path));
+  return open_gguf_model(std::move(file), options);
+}
+
+Result<OpenedModel> open_gguf_model(std::shared_ptr<const GgufFile> file,
+                                    const LoadOptions& options) {
   DUNLIN_ASSIGN(config, config_from_gguf(*file));
   DUNLIN_TRY(check_tensors(config, *file));
   DUNLIN_ASSIGN(source, GgufWeightSource::create(file));
   auto model = load_model(*source, config, options);
-  if (!model) return tl::unexpected(model.error().with_prefix(path));
+  if (!model) return tl::unexpected(model.error().with_prefix(file->path()));
   DUNLIN_TRY(file->check_unchanged());
   const ModelSummary summary = summarize_tensors(*file);
   return OpenedModel{std::move(file), std::move(config), summary, std::move(*model)};

@@ -31,5 +31,8 @@ struct OpenedModel {
 
 // Opens, checks and packs. Errors name the file.
 Result<OpenedModel> open_gguf_model(const std::string& path, const LoadOptions& options);
+// The same of a file that is open already.
+Result<OpenedModel> open_gguf_model(std::shared_ptr<const GgufFile> file,
+                                    const LoadOptions& options);
 
 }  // namespace dunlin
