@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "quant/dequantize.h"
 #include "quant/panel_codec.h"
 
 namespace dunlin {
@@ -51,18 +52,24 @@ void Packer::pack_panel(Task& task, std::int64_t panel) const {
   const TensorView& source = task.source;
   const std::int64_t stored_bytes = row_bytes(source.dtype, source.cols());
   const std::byte* rows[kPanelRows] = {};
+  std::byte* out = task.target.data_.data() + panel * task.target.panel_bytes_;
   const std::int64_t first = panel * kPanelRows;
   const std::int64_t count = std::min<std::int64_t>(kPanelRows, source.rows() - first);
-  for (std::int64_t r = 0; r < count; ++r) {
-    const std::int64_t stored_row = task.row_order.stored_row(first + r);
-    task.finite.look_at(stored_row);
-    rows[r] = source.data + stored_row * stored_bytes;
+  const auto stored_row = [&](std::int64_t r) { return task.row_order.stored_row(first + r); };
+  for (std::int64_t r = 0; r < count; ++r) rows[r] = source.data + stored_row(r) * stored_bytes;
+  bool finite = true;
+  if (isa_ == Isa::kReference) {
+    for (std::int64_t r = 0; r < count; ++r) {
+      std::memcpy(out + r * stored_bytes, rows[r], static_cast<std::size_t>(stored_bytes));
+    }
+    finite = all_finite(source.dtype, out, count * source.cols());
+  } else {
+    const PanelCodec& codec = panel_codec(source.dtype);
+    codec.pack(rows, source.cols(), out);
+    finite = codec.is_finite(out, source.cols());
   }
-  std::byte* out = task.target.data_.data() + panel * task.target.panel_bytes_;
-  if (isa_ != Isa::kReference) return panel_codec(source.dtype).pack(rows, source.cols(), out);
-  for (std::int64_t r = 0; r < count; ++r) {
-    std::memcpy(out + r * stored_bytes, rows[r], static_cast<std::size_t>(stored_bytes));
-  }
+  if (finite) return;
+  for (std::int64_t r = 0; r < count; ++r) task.finite.look_at(stored_row(r));
 }
 
 void Packer::run(ThreadPool& pool, FunctionRef<void(std::size_t idx)> on_packed) {

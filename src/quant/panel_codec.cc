@@ -24,6 +24,7 @@ struct BlockCodec {
   // Row by row: each is read once, front to back, while the panel stays in a cache.
   static void pack(const std::byte* const* rows, std::int64_t cols, std::byte* panel) {
     const std::int64_t num_blocks = cols / kBlockCols;
+    const std::int64_t stored_bytes = dtype_info(Format::kDType).block_bytes;
     for (int r = 0; r < kPanelRows; ++r) {
       const std::byte* stored = rows[r];
       if (stored == nullptr) continue;
@@ -34,10 +35,25 @@ struct BlockCodec {
         for (int sub = 0; sub < kSubBlocks; ++sub, block += Bits::kBlockBytes) {
           Format::put(stored, sub, r, block);
         }
-        stored += dtype_info(Format::kDType).block_bytes;
+        stored += stored_bytes;
         record += Scales::kRecordBytes;
       }
     }
+  }
+
+  // A record begins with its half-precision scales; nothing else can be an infinity or a NaN.
+  static bool is_finite(const std::byte* panel, std::int64_t cols) {
+    constexpr bool kHasMin =
+        Scales::kKind == ScaleKind::kMin || Scales::kKind == ScaleKind::kHalvesMin;
+    constexpr std::uint16_t kExponent = 0x7C00;
+    std::uint16_t halves[kHasMin ? 2 * kPanelRows : kPanelRows];
+    unsigned num_bad = 0;
+    for (std::int64_t b = 0; b < cols / kBlockCols; b += kSubBlocks) {
+      std::memcpy(halves, panel, sizeof(halves));
+      for (const std::uint16_t half : halves) num_bad += (half & kExponent) == kExponent;
+      panel += Scales::kRecordBytes;
+    }
+    return num_bad == 0;
   }
 
   static void dequantize_row(const std::byte* panel, int row, std::int64_t cols, float* out) {
@@ -71,7 +87,7 @@ struct BlockCodec {
 };
 
 // Plain types: element (row, column) at [column][row].
-template <typename T, float (*to_float)(T)>
+template <DType dtype, typename T, float (*to_float)(T)>
 struct PlainCodec {
   static std::int64_t panel_bytes(std::int64_t cols) {
     return cols * kPanelRows * static_cast<std::int64_t>(sizeof(T));
@@ -84,6 +100,9 @@ struct PlainCodec {
                     rows[r] + k * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
       }
     }
+  }
+  static bool is_finite(const std::byte* panel, std::int64_t cols) {
+    return all_finite(dtype, panel, cols * kPanelRows);
   }
   static void dequantize_row(const std::byte* panel, int row, std::int64_t cols, float* out) {
     for (std::int64_t k = 0; k < cols; ++k) {
@@ -99,7 +118,7 @@ float same(float value) { return value; }
 
 template <typename Codec>
 constexpr PanelCodec make_codec() {
-  return {Codec::panel_bytes, Codec::pack, Codec::dequantize_row};
+  return {Codec::panel_bytes, Codec::pack, Codec::is_finite, Codec::dequantize_row};
 }
 
 constexpr auto kCodecs = [] {
@@ -107,9 +126,9 @@ constexpr auto kCodecs = [] {
   const auto at = [&](DType dtype) -> PanelCodec& {
     return table[static_cast<std::size_t>(dtype)];
   };
-  at(DType::kF32) = make_codec<PlainCodec<float, same>>();
-  at(DType::kF16) = make_codec<PlainCodec<std::uint16_t, f16_to_f32>>();
-  at(DType::kBF16) = make_codec<PlainCodec<std::uint16_t, bf16_to_f32>>();
+  at(DType::kF32) = make_codec<PlainCodec<DType::kF32, float, same>>();
+  at(DType::kF16) = make_codec<PlainCodec<DType::kF16, std::uint16_t, f16_to_f32>>();
+  at(DType::kBF16) = make_codec<PlainCodec<DType::kBF16, std::uint16_t, bf16_to_f32>>();
 #define DUNLIN_CODEC(name) at(DType::k##name) = make_codec<BlockCodec<formats::name>>();
   DUNLIN_PANEL_FORMATS(DUNLIN_CODEC)
 #undef DUNLIN_CODEC

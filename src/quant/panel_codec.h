@@ -13,6 +13,8 @@ struct PanelCodec {
   std::int64_t (*panel_bytes)(std::int64_t cols);
   // rows [16]: the stored rows, null where the matrix has ended. panel: zeroed, 64-byte aligned.
   void (*pack)(const std::byte* const* rows, std::int64_t cols, std::byte* panel);
+  // Whether every value of the packed panel is a finite number.
+  bool (*is_finite)(const std::byte* panel, std::int64_t cols);
   // out [cols] = row `row` (0 to 15) of the panel.
   void (*dequantize_row)(const std::byte* panel, int row, std::int64_t cols, float* out);
 };
