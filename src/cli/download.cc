@@ -1,8 +1,6 @@
 #include "cli/download.h"
 
-#include <curl/curl.h>
 #include <fmt/format.h>
-#include <openssl/evp.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
@@ -10,9 +8,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <thread>
 
+#include "cli/net_libraries.h"
 #include "cli/progress.h"
 
 namespace dunlin::cli {
@@ -30,6 +28,7 @@ using File = std::unique_ptr<std::FILE, FileCloser>;
 
 // The state of one attempt, filled by libcurl's callbacks.
 struct Attempt {
+  const CurlLibrary* library = nullptr;
   CURL* curl = nullptr;
   std::FILE* file = nullptr;
   const DownloadRequest* request = nullptr;
@@ -40,15 +39,15 @@ struct Attempt {
   Outcome refused;  // why a callback stopped the transfer
 };
 
-long response_code(CURL* curl) {
+long response_code(const Attempt& attempt) {
   long code = 0;
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
+  attempt.library->easy_getinfo(attempt.curl, CURLINFO_RESPONSE_CODE, &code);
   return code;
 }
 
 std::uint64_t total_size(const Attempt& attempt) {
   curl_off_t length = -1;
-  curl_easy_getinfo(attempt.curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  attempt.library->easy_getinfo(attempt.curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   return length < 0 ? 0 : attempt.resume_from + static_cast<std::uint64_t>(length);
 }
 
@@ -79,7 +78,7 @@ std::size_t on_data(char* data, std::size_t size, std::size_t count, void* user)
   auto& attempt = *static_cast<Attempt*>(user);
   const std::size_t bytes = size * count;
   if (attempt.received == 0) {
-    if (response_code(attempt.curl) >= 400) return bytes;  // an error page is no file
+    if (response_code(attempt) >= 400) return bytes;  // an error page is no file
     const std::uint64_t total = std::max(total_size(attempt), attempt.request->size_bytes);
     attempt.refused =
         check_disk_space(fs::path(attempt.request->destination).parent_path().string(),
@@ -98,25 +97,28 @@ std::size_t on_data(char* data, std::size_t size, std::size_t count, void* user)
   return bytes;
 }
 
-void set_options(CURL* curl, Attempt& attempt) {
+void set_options(Attempt& attempt) {
   const DownloadRequest& request = *attempt.request;
-  curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "dunlin");
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, long{request.connect_timeout_s});
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 100L);  // bytes a second, over
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 30L);    // this many seconds: a dead peer
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, &on_header);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &attempt);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, &on_data);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &attempt);
-  curl_easy_setopt(curl, CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(attempt.resume_from));
+  const auto set = [&](CURLoption option, auto value) {
+    attempt.library->easy_setopt(attempt.curl, option, value);
+  };
+  set(CURLOPT_URL, request.url.c_str());
+  set(CURLOPT_FOLLOWLOCATION, 1L);
+  set(CURLOPT_MAXREDIRS, 10L);
+  set(CURLOPT_PROTOCOLS_STR, "http,https");
+  set(CURLOPT_USERAGENT, "dunlin");
+  set(CURLOPT_CONNECTTIMEOUT, long{request.connect_timeout_s});
+  set(CURLOPT_LOW_SPEED_LIMIT, 100L);  // bytes a second, over
+  set(CURLOPT_LOW_SPEED_TIME, 30L);    // this many seconds: a dead peer
+  set(CURLOPT_NOSIGNAL, 1L);
+  set(CURLOPT_HEADERFUNCTION, &on_header);
+  set(CURLOPT_HEADERDATA, &attempt);
+  set(CURLOPT_WRITEFUNCTION, &on_data);
+  set(CURLOPT_WRITEDATA, &attempt);
+  set(CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(attempt.resume_from));
   if (!request.bearer_token.empty()) {
-    curl_easy_setopt(curl, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
-    curl_easy_setopt(curl, CURLOPT_XOAUTH2_BEARER, request.bearer_token.c_str());
+    set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
+    set(CURLOPT_XOAUTH2_BEARER, request.bearer_token.c_str());
   }
 }
 
@@ -139,28 +141,28 @@ Outcome status_of_answer(long code, const DownloadRequest& request) {
 // One transfer into the part file. kUnavailable is worth another try.
 Outcome try_once(const DownloadRequest& request, const DownloadProgress& progress,
                  std::string& announced) {
-  static std::once_flag once;  // libcurl's own process-wide initialisation
-  std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  DUNLIN_ASSIGN(library, curl_library());
   const std::string part = request.destination + ".part";
   std::error_code ignored;
   Attempt attempt;
   attempt.resume_from = fs::exists(part, ignored) ? fs::file_size(part, ignored) : 0;
   const File file(std::fopen(part.c_str(), attempt.resume_from > 0 ? "ab" : "wb"));
   if (!file) return fail(StatusCode::kPermissionDenied, fmt::format("can't write {}", part));
-  const std::unique_ptr<CURL, void (*)(CURL*)> curl(curl_easy_init(), &curl_easy_cleanup);
+  const std::unique_ptr<CURL, void (*)(CURL*)> curl(library->easy_init(), library->easy_cleanup);
+  attempt.library = library;
   attempt.curl = curl.get();
   attempt.file = file.get();
   attempt.request = &request;
   attempt.progress = &progress;
-  set_options(curl.get(), attempt);
-  const CURLcode code = curl_easy_perform(curl.get());
+  set_options(attempt);
+  const CURLcode code = library->easy_perform(curl.get());
   announced = attempt.announced_sha256;
   if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
   if (!attempt.refused) return attempt.refused;
   if (std::fflush(file.get()) != 0)
     return fail(StatusCode::kResourceExhausted,
                 fmt::format("can't write {}: the disk may be full", part));
-  const long answer = response_code(curl.get());
+  const long answer = response_code(attempt);
   if (code == CURLE_RANGE_ERROR || answer == 416) {  // the server can't go on from here: start over
     fs::remove(part, ignored);
     return fail(StatusCode::kUnavailable, fmt::format("{} can't be resumed", request.url));
@@ -168,7 +170,7 @@ Outcome try_once(const DownloadRequest& request, const DownloadProgress& progres
   if (answer >= 400) return status_of_answer(answer, request);
   if (code != CURLE_OK)
     return fail(StatusCode::kUnavailable,
-                fmt::format("{}: {}", request.url, curl_easy_strerror(code)));
+                fmt::format("{}: {}", request.url, library->easy_strerror(code)));
   return {};
 }
 
@@ -218,18 +220,19 @@ Outcome download_file(const DownloadRequest& request, const DownloadProgress& pr
 Result<std::string> sha256_of_file(const std::string& path) {
   const File file(std::fopen(path.c_str(), "rb"));
   if (!file) return fail(StatusCode::kNotFound, fmt::format("can't read {}", path));
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(),
-                                                                   &EVP_MD_CTX_free);
-  EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr);
+  DUNLIN_ASSIGN(digest, digest_library());
+  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(digest->context_new(),
+                                                                   digest->context_free);
+  digest->init(context.get(), digest->sha256(), nullptr);
   constexpr std::size_t kChunk = 1 << 20;
   const std::unique_ptr<char[]> chunk(new char[kChunk]);
   while (const std::size_t got = std::fread(chunk.get(), 1, kChunk, file.get()))
-    EVP_DigestUpdate(context.get(), chunk.get(), got);
-  unsigned char digest[EVP_MAX_MD_SIZE];
+    digest->update(context.get(), chunk.get(), got);
+  unsigned char sum[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
-  EVP_DigestFinal_ex(context.get(), digest, &size);
+  digest->final(context.get(), sum, &size);
   std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
+  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", sum[i]);
   return hex;
 }
 

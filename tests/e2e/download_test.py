@@ -110,6 +110,12 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.pull("good").returncode, 0)
         self.assertEqual(len(Hub.seen), 1)
 
+    def test_a_library_that_cannot_be_loaded_is_named(self):
+        (self.cache / "libcurl.so.4").write_bytes(b"no library")
+        result = self.pull("good", LD_LIBRARY_PATH=str(self.cache))
+        self.assert_refused(result, "downloads need libcurl.so.4, which can't be loaded", "install it")
+        self.assertFalse(self.path("good").exists())
+
     def test_resumes_a_cut_transfer_where_it_was(self):
         Hub.cuts_left = 2
         self.assertEqual(self.pull("cut").returncode, 0)
