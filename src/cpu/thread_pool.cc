@@ -34,14 +34,15 @@ void cpu_relax() {
 constexpr auto kSpin = std::chrono::microseconds(30);
 constexpr auto kYield = std::chrono::microseconds(200);
 
-// Waits until ready() or until kYield have passed; returns whether it was ready.
-template <typename Ready>
-bool wait_awake(Ready ready) {
+// Waits until ready() or until kYield have passed; returns whether it was ready. meanwhile() is
+// called often and must be short.
+template <typename Ready, typename Meanwhile>
+bool wait_awake(Ready ready, Meanwhile meanwhile) {
   const auto start = Clock::now();
   while (true) {
     for (int i = 0; i < 32; ++i) {
       if (ready()) return true;
-      cpu_relax();
+      meanwhile();
     }
     const auto waited = Clock::now() - start;
     if (waited > kYield) return ready();
@@ -49,24 +50,60 @@ bool wait_awake(Ready ready) {
   }
 }
 
-// The phase number in the upper half and the chunks not yet claimed in the lower: one compare and
-// swap both claims a chunk and proves that its phase still runs, so a worker that was asleep can
-// never run a chunk of a later phase with what it knew of an earlier one.
-constexpr std::uint64_t kRemainingMask = 0xffffffffu;
-std::uint64_t make_ticket(std::uint32_t phase, std::uint32_t remaining) {
-  return (std::uint64_t{phase} << 32) | remaining;
-}
+// The chunks of a worker's run that are not yet claimed. The phase number is part of the word: one
+// compare and swap both claims a chunk and proves that its phase still runs, so a worker that was
+// asleep can never run a chunk of a later phase with what it knew of an earlier one.
+struct Run {
+  std::uint32_t phase;
+  std::uint16_t begin, end;
+
+  int left() const { return end - begin; }
+};
+static_assert(sizeof(Run) == sizeof(std::uint64_t));
+
+constexpr int kMaxUnits = 65535;
+
+struct alignas(64) Worker {
+  std::atomic<Run> run{Run{}};
+  alignas(64) std::atomic<const std::byte*> warm{nullptr};
+  std::atomic<std::size_t> warm_size{0};
+};
+static_assert(std::atomic<Run>::is_always_lock_free);
+
+// Pulls a worker's range closer, a little at a time.
+class Warmer {
+ public:
+  explicit Warmer(const Worker& worker) : worker_(worker) {}
+
+  void step() {
+    const std::byte* begin = worker_.warm.load(std::memory_order_relaxed);
+    if (begin != begin_) {
+      begin_ = begin;
+      done_ = 0;
+    }
+    const std::size_t size = worker_.warm_size.load(std::memory_order_relaxed);
+    if (done_ >= size) return cpu_relax();
+    for (int line = 0; line < 8; ++line, done_ += 64) __builtin_prefetch(begin + done_, 0, 2);
+  }
+
+ private:
+  const Worker& worker_;
+  const std::byte* begin_ = nullptr;
+  std::size_t done_ = 0;
+};
 
 }  // namespace
 
 struct ThreadPool::Impl {
-  // Written by the caller between phases; read by whoever has claimed a chunk, which holds the
-  // phase open.
+  explicit Impl(int num_threads) : workers(static_cast<std::size_t>(num_threads)) {}
+
+  // Written by the caller between phases; read by whoever has claimed a unit, which holds the
+  // phase open. Chunks are claimed in units of one, or more where there are very many.
   const Fn* fn = nullptr;
   int num_chunks = 0;
-  std::uint32_t phase = 0;
+  int unit = 1;
 
-  alignas(64) std::atomic<std::uint64_t> ticket{0};
+  alignas(64) std::atomic<std::uint32_t> phase{0};
   alignas(64) std::atomic<int> not_done{0};
   alignas(64) std::atomic<int> num_parked{0};
   std::atomic<bool> caller_parked{false};
@@ -75,45 +112,103 @@ struct ThreadPool::Impl {
   std::mutex mutex;
   std::condition_variable work_ready;
   std::condition_variable work_done;
+  std::vector<Worker> workers;
   std::vector<std::thread> threads;
 
-  bool has_work() const { return (ticket.load() & kRemainingMask) != 0; }
+  int num_units(int chunks) const { return (chunks + unit - 1) / unit; }
+
+  // The next unit of a run, the first for its owner and the last for others; -1: none is left.
+  static int claim(Worker& worker, bool first) {
+    Run seen = worker.run.load(std::memory_order_acquire);
+    while (seen.left() > 0) {
+      Run rest = seen;
+      first ? ++rest.begin : --rest.end;
+      if (worker.run.compare_exchange_weak(seen, rest, std::memory_order_acq_rel,
+                                           std::memory_order_acquire)) {
+        return first ? seen.begin : rest.end;
+      }
+    }
+    return -1;
+  }
+
+  // From the run with the most left.
+  int claim_from_others() {
+    while (true) {
+      Worker* longest = nullptr;
+      int most = 0;
+      for (Worker& worker : workers) {
+        const int left = worker.run.load(std::memory_order_relaxed).left();
+        if (left > most) {
+          most = left;
+          longest = &worker;
+        }
+      }
+      if (longest == nullptr) return -1;
+      if (const int claimed = claim(*longest, false); claimed >= 0) return claimed;
+    }
+  }
 
   // Runs chunks until none is left to claim.
   void work(int worker_idx) {
-    std::uint64_t seen = ticket.load(std::memory_order_acquire);
-    while ((seen & kRemainingMask) != 0) {
-      if (!ticket.compare_exchange_weak(seen, seen - 1, std::memory_order_acq_rel,
-                                        std::memory_order_acquire)) {
-        continue;
-      }
-      (*fn)(num_chunks - static_cast<int>(seen & kRemainingMask), worker_idx);
+    Worker& own = workers[static_cast<std::size_t>(worker_idx)];
+    while (true) {
+      int claimed = claim(own, true);
+      if (claimed < 0) claimed = claim_from_others();
+      if (claimed < 0) return;
+      const int end = std::min(num_chunks, (claimed + 1) * unit);
+      for (int chunk = claimed * unit; chunk < end; ++chunk) (*fn)(chunk, worker_idx);
       // Sequentially consistent, as the read of caller_parked: either the caller sees the count
       // at zero before it parks, or this thread sees that it has parked.
       if (not_done.fetch_sub(1) == 1 && caller_parked.load()) {
         const std::lock_guard lock(mutex);
         work_done.notify_one();
       }
-      seen = ticket.load(std::memory_order_acquire);
     }
   }
 
   void worker_loop(int worker_idx) {
+    Warmer warmer(workers[static_cast<std::size_t>(worker_idx)]);
+    std::uint32_t seen = 0;
+    const auto ready = [&] { return phase.load() != seen || stop.load(std::memory_order_relaxed); };
     while (true) {
-      if (!wait_awake([&] { return has_work() || stop.load(std::memory_order_relaxed); })) {
+      if (!wait_awake(ready, [&] { warmer.step(); })) {
         std::unique_lock lock(mutex);
         num_parked.fetch_add(1);
-        work_ready.wait(lock, [&] { return has_work() || stop.load(); });
+        work_ready.wait(lock, ready);
         num_parked.fetch_sub(1);
       }
       if (stop.load()) return;
+      seen = phase.load();
       work(worker_idx);
+    }
+  }
+
+  // Shares the units out and opens the phase.
+  void open(int chunks, const Fn& function) {
+    fn = &function;
+    num_chunks = chunks;
+    unit = (chunks + kMaxUnits - 1) / kMaxUnits;
+    const int units = num_units(chunks);
+    not_done.store(units, std::memory_order_relaxed);
+    const std::uint32_t next = phase.load(std::memory_order_relaxed) + 1;
+    const auto count = static_cast<std::int64_t>(workers.size());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Run run{next, static_cast<std::uint16_t>(units * i / count),
+                    static_cast<std::uint16_t>(units * (i + 1) / count)};
+      workers[static_cast<std::size_t>(i)].run.store(run, std::memory_order_release);
+    }
+    // Sequentially consistent with the read of num_parked: a worker about to park either is
+    // counted here or sees this phase before it sleeps.
+    phase.store(next);
+    if (num_parked.load() > 0) {
+      const std::lock_guard lock(mutex);
+      work_ready.notify_all();
     }
   }
 
   void wait_done() {
     const auto done = [&] { return not_done.load() == 0; };
-    if (wait_awake(done)) return;
+    if (wait_awake(done, cpu_relax)) return;
     std::unique_lock lock(mutex);
     caller_parked.store(true);
     work_done.wait(lock, done);
@@ -121,8 +216,9 @@ struct ThreadPool::Impl {
   }
 };
 
-ThreadPool::ThreadPool(int num_threads) : impl_(std::make_unique<Impl>()) {
+ThreadPool::ThreadPool(int num_threads) {
   if (num_threads <= 0) num_threads = default_num_threads();
+  impl_ = std::make_unique<Impl>(num_threads);
   impl_->threads.reserve(static_cast<std::size_t>(num_threads - 1));
   for (int i = 1; i < num_threads; ++i) {
     impl_->threads.emplace_back([impl = impl_.get(), i] { impl->worker_loop(i); });
@@ -138,7 +234,7 @@ ThreadPool::~ThreadPool() {
   for (std::thread& thread : impl_->threads) thread.join();
 }
 
-int ThreadPool::num_threads() const { return static_cast<int>(impl_->threads.size()) + 1; }
+int ThreadPool::num_threads() const { return static_cast<int>(impl_->workers.size()); }
 
 void ThreadPool::parallel_for(int num_chunks, Fn fn) {
   DUNLIN_CHECK(num_chunks >= 0, "a phase has no negative number of chunks");
@@ -146,20 +242,20 @@ void ThreadPool::parallel_for(int num_chunks, Fn fn) {
     for (int i = 0; i < num_chunks; ++i) fn(i, 0);
     return;
   }
-  Impl& pool = *impl_;
-  DUNLIN_DCHECK(pool.not_done.load() == 0, "parallel_for called from inside a chunk");
-  pool.fn = &fn;
-  pool.num_chunks = num_chunks;
-  pool.not_done.store(num_chunks, std::memory_order_relaxed);
-  // Sequentially consistent with the read of num_parked: a worker about to park either is counted
-  // here or sees this ticket before it sleeps.
-  pool.ticket.store(make_ticket(++pool.phase, static_cast<std::uint32_t>(num_chunks)));
-  if (pool.num_parked.load() > 0) {
-    const std::lock_guard lock(pool.mutex);
-    pool.work_ready.notify_all();
-  }
-  pool.work(0);
-  pool.wait_done();
+  DUNLIN_DCHECK(impl_->not_done.load() == 0, "parallel_for called from inside a chunk");
+  impl_->open(num_chunks, fn);
+  impl_->work(0);
+  impl_->wait_done();
+}
+
+int ThreadPool::first_chunk(int worker_idx, int num_chunks) const {
+  return static_cast<int>(std::int64_t{num_chunks} * worker_idx / num_threads());
+}
+
+void ThreadPool::warm(int worker_idx, std::span<const std::byte> bytes) {
+  Worker& worker = impl_->workers[static_cast<std::size_t>(worker_idx)];
+  worker.warm_size.store(bytes.size(), std::memory_order_relaxed);
+  worker.warm.store(bytes.data(), std::memory_order_relaxed);
 }
 
 int default_num_threads() {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -28,6 +29,40 @@ TEST(ThreadPool, RunsEachChunkOnceForAnyNumberOfThreadsAndChunks) {
       for (const int count : runs) EXPECT_EQ(count, 1);
       EXPECT_FALSE(bad_worker);
     }
+  }
+}
+
+// More chunks than a worker's run can count one by one.
+TEST(ThreadPool, RunsVeryManyChunks) {
+  ThreadPool pool(3);
+  constexpr int kChunks = 1'000'003;
+  std::vector<char> runs(kChunks, 0);
+  pool.parallel_for(kChunks, [&](int chunk, int) { ++runs[static_cast<std::size_t>(chunk)]; });
+  EXPECT_EQ(std::count(runs.begin(), runs.end(), 1), kChunks);
+}
+
+TEST(ThreadPool, AWorkerBeginsWithItsFirstChunk) {
+  ThreadPool pool(2);
+  EXPECT_EQ(pool.first_chunk(0, 10), 0);
+  EXPECT_EQ(pool.first_chunk(1, 10), 5);
+  std::atomic<int> first_of_worker{-1};
+  std::atomic<bool> begun{false};
+  pool.parallel_for(10, [&](int chunk, int worker) {
+    int none = -1;
+    if (worker == 1 && first_of_worker.compare_exchange_strong(none, chunk)) begun = true;
+    const auto give_up = std::chrono::steady_clock::now() + 10s;
+    while (!begun && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  });
+  EXPECT_EQ(first_of_worker, 5);
+}
+
+// Ranges that are gone are as good as any: nothing is dereferenced.
+TEST(ThreadPool, WarmsRangesThatMayBeFreed) {
+  ThreadPool pool(2);
+  for (int phase = 0; phase < 200; ++phase) {
+    std::vector<std::byte> bytes(100'000);
+    pool.warm(1, bytes);
+    pool.parallel_for(4, [](int, int) {});
   }
 }
 

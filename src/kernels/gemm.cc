@@ -16,6 +16,9 @@ static_assert(kNumPanelTypes == kNumDTypes);
 constexpr double kChunkNs = 50e3;
 constexpr double kMinChunkNs = 4e3;
 constexpr double kChunksPerThread = 6;
+// What a waiting worker pulls into its second-level cache: a part of it, and no more than is read
+// in the time that a wait between two phases may take.
+constexpr std::int64_t kWarmBytes = 128 << 10;
 
 // A rough cost of one panel on one core: its bytes or its products, whichever takes longer.
 double panel_ns(const PackedMatrix& weights, std::int64_t num_tokens) {
@@ -31,45 +34,60 @@ std::int64_t panels_per_chunk(const GemmTask& task, std::int64_t num_tokens, dou
       1, static_cast<std::int64_t>(chunk_ns / panel_ns(*task.weights, num_tokens)));
 }
 
+double chunk_ns(std::span<const GemmTask> tasks, std::int64_t num_tokens, int num_threads) {
+  double total = 0;
+  for (const GemmTask& task : tasks) {
+    total += panel_ns(*task.weights, num_tokens) * static_cast<double>(task.weights->num_panels());
+  }
+  return std::clamp(total / (num_threads * kChunksPerThread), kMinChunkNs, kChunkNs);
+}
+
 struct Phase {
-  Isa isa;
   std::span<const GemmTask> tasks;
-  const Activations& x;
   std::int64_t num_tokens;
-  const std::int32_t* token_rows;
-  double chunk_ns = 0;
+  double chunk_ns;
+
+  std::int64_t num_chunks() const {
+    std::int64_t sum = 0;
+    for (const GemmTask& task : tasks) sum += chunks_of(task);
+    return sum;
+  }
 
   std::int64_t chunks_of(const GemmTask& task) const {
     const std::int64_t per_chunk = panels_per_chunk(task, num_tokens, chunk_ns);
     return (task.weights->num_panels() + per_chunk - 1) / per_chunk;
   }
 
-  // Returns the bytes of weights read.
-  std::int64_t run_chunk(std::int64_t chunk) const {
+  struct Chunk {
+    const GemmTask* task;
+    std::int64_t first, last;  // panels
+    std::int64_t size_bytes() const { return (last - first) * task->weights->panel_bytes(); }
+  };
+  Chunk chunk(std::int64_t idx) const {
     const GemmTask* task = tasks.data();
-    for (std::int64_t count = chunks_of(*task); chunk >= count; count = chunks_of(*task)) {
-      chunk -= count;
+    for (std::int64_t count = chunks_of(*task); idx >= count; count = chunks_of(*task)) {
+      idx -= count;
       ++task;
     }
     const std::int64_t per_chunk = panels_per_chunk(*task, num_tokens, chunk_ns);
-    const std::int64_t first = chunk * per_chunk;
-    const std::int64_t last = std::min(first + per_chunk, task->weights->num_panels());
-    run_panels(*task, first, last);
-    return (last - first) * task->weights->panel_bytes();
+    const std::int64_t first = idx * per_chunk;
+    return {task, first, std::min(first + per_chunk, task->weights->num_panels())};
   }
 
-  void run_panels(const GemmTask& task, std::int64_t first, std::int64_t last) const {
+  void run_panels(Isa isa, const Chunk& chunk, const Activations& x,
+                  const std::int32_t* token_rows) const {
+    const GemmTask& task = *chunk.task;
     const PackedMatrix& w = *task.weights;
-    const std::int64_t first_row = first * kPanelRows;
-    const std::int64_t last_row = std::min(last * kPanelRows, w.rows());
+    const std::int64_t first_row = chunk.first * kPanelRows;
+    const std::int64_t last_row = std::min(chunk.last * kPanelRows, w.rows());
     if (isa == Isa::kReference) {
       reference_rows(task, x, num_tokens, token_rows, first_row, last_row);
       return;
     }
     gemm_kernels(isa).panels[static_cast<std::size_t>(w.dtype())](PanelJob{
-        .panels = w.panel(first),
+        .panels = w.panel(chunk.first),
         .panel_bytes = w.panel_bytes(),
-        .num_panels = last - first,
+        .num_panels = chunk.last - chunk.first,
         .cols = w.cols(),
         .num_rows = last_row - first_row,
         .x = x.rows(),
@@ -96,22 +114,29 @@ const GemmKernels& gemm_kernels(Isa isa) {
 std::int64_t gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
                   std::int64_t num_tokens, const std::int32_t* token_rows) {
   if (num_tokens == 0) return 0;
-  Phase phase{isa, tasks, x, num_tokens, token_rows};
-  double total_ns = 0;
   for (const GemmTask& task : tasks) {
     DUNLIN_CHECK(task.weights->cols() == x.cols(), "weights and activations differ in columns");
-    total_ns +=
-        panel_ns(*task.weights, num_tokens) * static_cast<double>(task.weights->num_panels());
   }
-  phase.chunk_ns =
-      std::clamp(total_ns / (pool.num_threads() * kChunksPerThread), kMinChunkNs, kChunkNs);
-  std::int64_t num_chunks = 0;
-  for (const GemmTask& task : tasks) num_chunks += phase.chunks_of(task);
+  const Phase phase{tasks, num_tokens, chunk_ns(tasks, num_tokens, pool.num_threads())};
   std::atomic<std::int64_t> bytes{0};
-  pool.parallel_for(static_cast<int>(num_chunks), [&](int chunk, int) {
-    bytes.fetch_add(phase.run_chunk(chunk), std::memory_order_relaxed);
+  pool.parallel_for(static_cast<int>(phase.num_chunks()), [&](int idx, int) {
+    const Phase::Chunk chunk = phase.chunk(idx);
+    phase.run_panels(isa, chunk, x, token_rows);
+    bytes.fetch_add(chunk.size_bytes(), std::memory_order_relaxed);
   });
   return bytes.load(std::memory_order_relaxed);
+}
+
+void warm_gemm(ThreadPool& pool, std::span<const GemmTask> tasks, std::int64_t num_tokens) {
+  const Phase phase{tasks, num_tokens, chunk_ns(tasks, num_tokens, pool.num_threads())};
+  const auto num_chunks = static_cast<int>(phase.num_chunks());
+  for (int worker = 1; worker < pool.num_threads(); ++worker) {
+    const Phase::Chunk chunk = phase.chunk(pool.first_chunk(worker, num_chunks));
+    const PackedMatrix& w = *chunk.task->weights;
+    const std::byte* begin = w.panel(chunk.first);
+    const std::int64_t size = std::min(kWarmBytes, w.panel(0) + w.size_bytes() - begin);
+    pool.warm(worker, {begin, static_cast<std::size_t>(size)});
+  }
 }
 
 }  // namespace dunlin

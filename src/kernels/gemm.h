@@ -63,4 +63,8 @@ struct GemmTask {
 std::int64_t gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
                   std::int64_t num_tokens, const std::int32_t* token_rows = nullptr);
 
+// Tells the pool's workers that gemm() over these tasks comes next, with any x and y: while they
+// wait they bring what they will read first closer. Worth it while reading weights takes the time.
+void warm_gemm(ThreadPool& pool, std::span<const GemmTask> tasks, std::int64_t num_tokens);
+
 }  // namespace dunlin

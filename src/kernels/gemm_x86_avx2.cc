@@ -38,9 +38,10 @@ struct DirectSource {
   DUNLIN_INLINE DirectSource after_first_tile() const { return *this; }
   DUNLIN_INLINE auto operator()(int block) const {
     const std::byte* at = bits + block * Format::Bits::kBlockBytes;
-    // The hardware's prefetchers stop at pages; this runs ahead of them.
+    // The hardware's prefetchers stop at pages; this runs ahead of them. Into the second-level
+    // cache: the first has too few lines under way at a time to keep memory busy.
     for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + line), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + line), _MM_HINT_T1);
     }
     const Codes<typename Format::Bits> codes{at};
     if constexpr (Format::kSigned) {

@@ -36,6 +36,19 @@ bool has_float_weights(const Weights& weights) {
   return false;
 }
 
+LinearOrder linear_order(const Weights& weights, bool tied_head) {
+  const auto task = [](const LinearWeights& linear) { return GemmTask{.weights = &linear.matrix}; };
+  LinearOrder order;
+  for (const LayerWeights& layer : weights.layers) {
+    order.push_back({task(layer.q), task(layer.k), task(layer.v)});
+    order.push_back({task(layer.o)});
+    order.push_back({task(layer.gate), task(layer.up)});
+    order.push_back({task(layer.down)});
+  }
+  order.push_back({task(tied_head ? weights.token_embedding : weights.head)});
+  return order;
+}
+
 const float* data_or_null(const std::vector<float>& values) {
   return values.empty() ? nullptr : values.data();
 }
@@ -49,7 +62,8 @@ Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool
       pool_(std::move(pool)),
       isa_(isa),
       limits_{config_.vocab_size, config_.context_length},
-      kv_layout_(dunlin::kv_layout(config_, kv_dtype)) {
+      kv_layout_(dunlin::kv_layout(config_, kv_dtype)),
+      linear_order_(linear_order(weights_, config_.tied_head)) {
   for (const RopeConfig& rope : config_.ropes) {
     scratch_.ropes.emplace_back().frequencies = frequencies_of(rope, weights_.rope_factors);
   }
@@ -119,7 +133,7 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
   check(batch, logits);
   ++counters_.num_forwards;
   if (batch.num_tokens() == 0) return;
-  Step step{*pool_, isa_, config_, batch, kv, scratch_};
+  Step step{*pool_, isa_, config_, batch, kv, scratch_, linear_order_};
   ActiveRows rows{batch.num_tokens(), true};
   float* delta = scratch_.delta.as<float>();
   embed_tokens(step);

@@ -49,6 +49,7 @@ class Decoder final : public Model {
   KvLayout kv_layout_;
   ModelCounters counters_;
   StepScratch scratch_;
+  LinearOrder linear_order_;
   int max_seqs_ = 0;
   int max_outputs_ = 0;
 };

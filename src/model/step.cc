@@ -5,6 +5,9 @@
 namespace dunlin {
 namespace {
 
+// With so few tokens the time of a linear layer is that of reading its weights.
+constexpr std::int64_t kReadingRows = 4;
+
 Buffer floats(std::int64_t rows, std::int64_t cols) {
   return Buffer(static_cast<std::size_t>(rows * cols) * sizeof(float));
 }
@@ -32,6 +35,8 @@ void StepScratch::reserve(const ModelConfig& c, int num_threads, int max_tokens_
 
 void Step::linear(std::span<const GemmTask> tasks, std::int64_t num_rows) {
   if (num_rows == 0) return;
+  num_linears = (num_linears + 1) % linear_order.size();
+  if (num_rows <= kReadingRows) warm_gemm(pool, linear_order[num_linears], num_rows);
   gemm(pool, isa, tasks, scratch.acts, num_rows);
   for (const GemmTask& task : tasks) {
     weight_bytes += static_cast<std::uint64_t>(task.weights->size_bytes());

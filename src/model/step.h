@@ -43,6 +43,9 @@ struct StepScratch {
   AttentionScratch attention;
 };
 
+// The matrices of a phase of linear layers: what they read, in the order in which a step runs them.
+using LinearOrder = std::vector<std::vector<GemmTask>>;
+
 struct Step {
   ThreadPool& pool;
   Isa isa;
@@ -50,9 +53,12 @@ struct Step {
   const ForwardBatch& batch;
   KvStorage& kv;
   StepScratch& scratch;
+  const LinearOrder& linear_order;
+  std::size_t num_linears = 0;     // run so far
   std::uint64_t weight_bytes = 0;  // read by the linear layers so far
 
-  // gemm over rows 0..num_rows of scratch.acts; counts the weights it reads.
+  // gemm over rows 0..num_rows of scratch.acts; counts the weights it reads. Workers that wait
+  // bring the weights of the next call closer.
   void linear(std::span<const GemmTask> tasks, std::int64_t num_rows);
 };
 
