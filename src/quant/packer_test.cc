@@ -1,15 +1,15 @@
 // Many matrices packed in one go: each as it is packed alone, whatever the borders of chunks.
 #include "quant/packer.h"
 
+#include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <random>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "quant/dequantize.h"
-#include "quant/quantize.h"
 
 namespace dunlin {
 namespace {
@@ -24,27 +24,33 @@ struct Stored {
   std::int64_t stride() const { return row_bytes(dtype, cols); }
 };
 
+// Any bits that are finite numbers.
 Stored make_stored(DType dtype, std::int64_t rows, std::int64_t cols, RowOrder order = {}) {
   Stored stored{dtype, rows, cols, order};
   stored.bytes.resize(static_cast<std::size_t>(rows * stored.stride()));
-  std::vector<float> values(static_cast<std::size_t>(cols));
+  std::mt19937_64 random(static_cast<std::uint64_t>(rows * cols));
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t k = 0; k < cols; ++k) {
-      values[static_cast<std::size_t>(k)] = std::sin(static_cast<float>(row * cols + k));
-    }
-    quantize(dtype, values.data(), stored.bytes.data() + row * stored.stride(), cols);
+    std::byte* begin = stored.bytes.data() + row * stored.stride();
+    do {
+      std::generate_n(begin, stored.stride(), [&] { return static_cast<std::byte>(random()); });
+    } while (!all_finite(dtype, begin, cols));
   }
   return stored;
 }
 
-// Small and large, with padded panels, and one that spans several chunks.
+// Small and large, with padded panels, and one that spans several chunks; every format.
 std::vector<Stored> make_model() {
-  return {make_stored(DType::kQ8_0, 5, 32),
-          make_stored(DType::kQ4_1, 64, 576, {.interleaved_head_dim = 64}),
-          make_stored(DType::kF16, 33, 96),
-          make_stored(DType::kQ8_0, 9001, 512),
-          make_stored(DType::kQ5_0, 1536, 576),
-          make_stored(DType::kF32, 17, 31)};
+  std::vector<Stored> model = {make_stored(DType::kQ4_1, 64, 576, {.interleaved_head_dim = 64}),
+                               make_stored(DType::kF16, 33, 19), make_stored(DType::kBF16, 16, 40),
+                               make_stored(DType::kF32, 17, 9),
+                               make_stored(DType::kQ8_0, 9001, 512)};
+  int rows = 1;
+  for (const DType dtype :
+       {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kQ2_K,
+        DType::kQ3_K, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS}) {
+    model.push_back(make_stored(dtype, rows += 3, 512));
+  }
+  return model;
 }
 
 void expect_equal(const PackedMatrix& packed, const Stored& stored) {
@@ -94,16 +100,16 @@ TEST(Packer, MatricesOutliveEachOther) {
   expect_equal(survivor, small);
 }
 
-// In every format: an infinity or NaN where the first scale of a row is stored.
+// In every format: the last block of a row holds what only a broken file does.
 TEST(Packer, RefusesValuesThatAreNoFiniteNumbers) {
-  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ4_1,
-                            DType::kQ5_0, DType::kQ5_1, DType::kQ8_0}) {
-    const Stored good = make_stored(dtype, 40, 64);
+  for (const DType dtype :
+       {DType::kF32, DType::kF16, DType::kBF16, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
+        DType::kQ5_1, DType::kQ8_0, DType::kQ2_K, DType::kQ3_K, DType::kQ4_K, DType::kQ5_K,
+        DType::kQ6_K, DType::kIQ4_NL, DType::kIQ4_XS}) {
+    const Stored good = make_stored(dtype, 40, 256);
     Stored bad = good;
-    const std::size_t at = static_cast<std::size_t>(37 * bad.stride());
-    bad.bytes[at] = bad.bytes[at + 1] = bad.bytes[at + 2] = bad.bytes[at + 3] = std::byte{0x7F};
-    if (dtype == DType::kF32 || dtype == DType::kBF16) bad.bytes[at + 2] = std::byte{0x80};
-    if (dtype == DType::kBF16) bad.bytes[at] = std::byte{0x80};
+    const std::int64_t block = dtype_info(dtype).block_bytes;
+    std::fill_n(bad.bytes.data() + 38 * bad.stride() - block, block, std::byte{0xFF});
     for (const Isa isa : {Isa::kReference, Isa::kPortable}) {
       ThreadPool pool(2);
       PackedMatrix first, second, third;

@@ -9,8 +9,9 @@
 //   bits     1 x 64 bytes: bit g belongs to group g
 // Groups 0-3 and 4-7 are columns 0-15 and 16-31: the halves that formats with a scale per 16 need.
 //
-// Writing is by row: a row's four columns of a group are one 32-bit word, and most stored formats
-// hold such words already. Reading, the plain form for the reference kernels, is by block.
+// Writing is by four rows: a row's four columns of a group are one 32-bit word, most stored formats
+// hold such words already, and those of four rows are a vector of every machine. Reading, the plain
+// form for the reference kernels, is by block.
 #pragma once
 
 #include <cstddef>
@@ -30,60 +31,105 @@ struct CodeTile {
   alignas(64) std::uint8_t codes[kBlockGroups][kGroupLanes];
 };
 
+// The same place in the stored bytes of four neighbouring rows: packing takes four at a time.
+struct FourRows {
+  const std::byte* row[4];
+
+  FourRows operator+(std::int64_t bytes) const {
+    return {row[0] + bytes, row[1] + bytes, row[2] + bytes, row[3] + bytes};
+  }
+};
+
 namespace planes {
 
-inline std::uint32_t word(const std::byte* bytes, int idx) {
+// A word of each of the four rows.
+using Words = std::uint32_t __attribute__((vector_size(16)));
+
+inline std::uint32_t word(const std::byte* bytes) {
   std::uint32_t value;
-  std::memcpy(&value, bytes + 4 * idx, 4);
+  std::memcpy(&value, bytes, 4);
   return value;
 }
-// Lanes of `row` in the idx-th 64 bytes of a plane.
-inline void put_word(std::byte* plane, int idx, int row, std::uint32_t value) {
-  std::memcpy(plane + idx * kGroupLanes + 4 * row, &value, 4);
+inline Words four_words(const std::byte* bytes) {
+  Words value;
+  std::memcpy(&value, bytes, 16);
+  return value;
+}
+// out [4] = words 0 to 3 of the 16 bytes.
+inline void load_words(const FourRows& bytes, Words* out) {
+  const Words a = four_words(bytes.row[0]), b = four_words(bytes.row[1]);
+  const Words c = four_words(bytes.row[2]), d = four_words(bytes.row[3]);
+  const Words ab01 = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Words ab23 = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Words cd01 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Words cd23 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  out[0] = __builtin_shufflevector(ab01, cd01, 0, 1, 4, 5);
+  out[1] = __builtin_shufflevector(ab01, cd01, 2, 3, 6, 7);
+  out[2] = __builtin_shufflevector(ab23, cd23, 0, 1, 4, 5);
+  out[3] = __builtin_shufflevector(ab23, cd23, 2, 3, 6, 7);
+}
+// out [8] = the words of 32 bytes.
+inline void load_eight_words(const FourRows& bytes, Words* out) {
+  load_words(bytes, out);
+  load_words(bytes + 16, out + 4);
+}
+// Lanes of rows `row` to `row + 3` in the idx-th 64 bytes of a plane.
+inline void put_words(std::byte* plane, int idx, int row, Words value) {
+  std::memcpy(plane + idx * kGroupLanes + 4 * row, &value, 16);
 }
 
 // Nibbles as they are stored: byte i holds columns i and i + 16.
-inline void put_nibbles(const std::byte* stored, int row, std::byte* plane) {
-  for (int j = 0; j < 4; ++j) put_word(plane, j, row, word(stored, j));
+inline void put_nibbles(const FourRows& stored, int row, std::byte* plane) {
+  Words words[4];
+  load_words(stored, words);
+  for (int j = 0; j < 4; ++j) put_words(plane, j, row, words[j]);
 }
 // Nibbles `shift / 4` of 32 bytes, one a column.
-inline void put_nibbles(const std::byte* bytes, int shift, int row, std::byte* plane) {
+inline void put_nibbles(const FourRows& bytes, int shift, int row, std::byte* plane) {
+  Words words[8];
+  load_eight_words(bytes, words);
   for (int j = 0; j < 4; ++j) {
-    const std::uint32_t low = word(bytes, j) >> shift & 0x0f0f0f0fu;
-    const std::uint32_t high = word(bytes, j + 4) >> shift & 0x0f0f0f0fu;
-    put_word(plane, j, row, low | high << 4);
+    const Words low = words[j] >> shift & 0x0f0f0f0fu;
+    const Words high = words[j + 4] >> shift & 0x0f0f0f0fu;
+    put_words(plane, j, row, low | high << 4);
   }
 }
 // Two bits from `shift` of 32 bytes, one a column.
-inline void put_pairs(const std::byte* bytes, int shift, int row, std::byte* plane) {
+inline void put_pairs(const FourRows& bytes, int shift, int row, std::byte* plane) {
+  Words words[8];
+  load_eight_words(bytes, words);
   for (int p = 0; p < 2; ++p) {
-    std::uint32_t lanes = 0;
-    for (int j = 0; j < 4; ++j) {
-      lanes |= (word(bytes, 4 * p + j) >> shift & 0x03030303u) << (2 * j);
-    }
-    put_word(plane, p, row, lanes);
+    Words lanes = {};
+    for (int j = 0; j < 4; ++j) lanes |= (words[4 * p + j] >> shift & 0x03030303u) << (2 * j);
+    put_words(plane, p, row, lanes);
   }
 }
 // Bit `shift` of 32 bytes, one a column.
-inline void put_bits(const std::byte* bytes, int shift, int row, std::byte* plane) {
-  std::uint32_t lanes = 0;
-  for (int g = 0; g < kBlockGroups; ++g) lanes |= (word(bytes, g) >> shift & 0x01010101u) << g;
-  put_word(plane, 0, row, lanes);
+inline void put_bits(const FourRows& bytes, int shift, int row, std::byte* plane) {
+  Words words[8];
+  load_eight_words(bytes, words);
+  Words lanes = {};
+  for (int g = 0; g < kBlockGroups; ++g) lanes |= (words[g] >> shift & 0x01010101u) << g;
+  put_words(plane, 0, row, lanes);
 }
-// Bit k of `mask` belongs to column k = 4g + i and goes to bit g of lane i.
-inline void put_mask(std::uint32_t mask, int row, std::byte* plane) {
-  std::uint32_t lanes = 0;
+// Bit k of the four bytes belongs to column k = 4g + i and goes to bit g of lane i.
+inline void put_mask(const FourRows& bytes, int row, std::byte* plane) {
+  const Words mask = {word(bytes.row[0]), word(bytes.row[1]), word(bytes.row[2]),
+                      word(bytes.row[3])};
+  Words lanes = {};
   for (int i = 0; i < 4; ++i) {
-    std::uint32_t bits = mask >> i & 0x11111111u;  // gathers every fourth bit
+    Words bits = mask >> i & 0x11111111u;  // gathers every fourth bit
     bits = (bits | bits >> 3) & 0x03030303u;
     bits = (bits | bits >> 6) & 0x000f000fu;
     bits = (bits | bits >> 12) & 0xffu;
     lanes |= bits << (8 * i);
   }
-  put_word(plane, 0, row, lanes);
+  put_words(plane, 0, row, lanes);
 }
-inline void put_bytes(const std::byte* bytes, int row, std::byte* plane) {
-  for (int g = 0; g < kBlockGroups; ++g) put_word(plane, g, row, word(bytes, g));
+inline void put_bytes(const FourRows& bytes, int row, std::byte* plane) {
+  Words words[8];
+  load_eight_words(bytes, words);
+  for (int g = 0; g < kBlockGroups; ++g) put_words(plane, g, row, words[g]);
 }
 
 inline void load_nibbles(const std::byte* in, CodeTile& tile) {

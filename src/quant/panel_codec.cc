@@ -21,21 +21,34 @@ struct BlockCodec {
     return Shape::panel_bytes(cols / kBlockCols);
   }
 
-  // Row by row: each is read once, front to back, while the panel stays in a cache.
+  // Four rows at a time, each read once, front to back, while the panel stays in a cache. The four
+  // behind them are fetched meanwhile: four short streams are more than the processor foresees.
   static void pack(const std::byte* const* rows, std::int64_t cols, std::byte* panel) {
+    static constexpr std::byte kZeroBlock[256] = {};
     const std::int64_t num_blocks = cols / kBlockCols;
     const std::int64_t stored_bytes = dtype_info(Format::kDType).block_bytes;
-    for (int r = 0; r < kPanelRows; ++r) {
-      const std::byte* stored = rows[r];
-      if (stored == nullptr) continue;
+    const std::int64_t four_rows = 4 * (num_blocks / kSubBlocks) * stored_bytes;
+    for (int r = 0; r < kPanelRows && rows[r] != nullptr; r += 4) {
+      FourRows stored;
+      std::int64_t step[4];
+      for (int i = 0; i < 4; ++i) {
+        const bool there = rows[r + i] != nullptr;
+        stored.row[i] = there ? rows[r + i] : kZeroBlock;
+        step[i] = there ? stored_bytes : 0;
+      }
       std::byte* record = panel;
       std::byte* block = panel + Shape::scales_bytes(num_blocks);
       for (std::int64_t b = 0; b < num_blocks; b += kSubBlocks) {
-        Scales::put(stored, r, record);
+        for (int i = 0; i < 4; ++i) {
+          for (std::int64_t at = 0; at < stored_bytes; at += 64) {
+            __builtin_prefetch(stored.row[i] + four_rows + at);
+          }
+          Scales::put(stored.row[i], r + i, record);
+        }
         for (int sub = 0; sub < kSubBlocks; ++sub, block += Bits::kBlockBytes) {
           Format::put(stored, sub, r, block);
         }
-        stored += stored_bytes;
+        for (int i = 0; i < 4; ++i) stored.row[i] += step[i];
         record += Scales::kRecordBytes;
       }
     }

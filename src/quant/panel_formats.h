@@ -15,8 +15,9 @@
 
 namespace dunlin {
 
-// put(stored, sub, row, block): the codes of columns 32 sub .. 32 sub + 31 of a stored block, into
-// a plane block. kZeroPoint: what is subtracted from a code; kSigned: codes are signed bytes.
+// put(stored, sub, row, block): the codes of columns 32 sub .. 32 sub + 31 of the stored blocks of
+// rows `row` to `row + 3`, into a plane block. kZeroPoint: what is subtracted from a code; kSigned:
+// codes are signed bytes.
 namespace formats {
 
 struct Q4_0 {
@@ -25,7 +26,7 @@ struct Q4_0 {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 8;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int, int row, std::byte* block) {
+  static void put(const FourRows& stored, int, int row, std::byte* block) {
     planes::put_nibbles(stored + 2, row, block);
   }
 };
@@ -36,7 +37,7 @@ struct Q4_1 {
   using Scales = ScalesMinF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int, int row, std::byte* block) {
+  static void put(const FourRows& stored, int, int row, std::byte* block) {
     planes::put_nibbles(stored + 4, row, block);
   }
 };
@@ -47,9 +48,9 @@ struct Q5_0 {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 16;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int, int row, std::byte* block) {
+  static void put(const FourRows& stored, int, int row, std::byte* block) {
     planes::put_nibbles(stored + 6, row, block);
-    planes::put_mask(planes::word(stored + 2, 0), row, block + 256);
+    planes::put_mask(stored + 2, row, block + 256);
   }
 };
 
@@ -59,9 +60,9 @@ struct Q5_1 {
   using Scales = ScalesMinF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int, int row, std::byte* block) {
+  static void put(const FourRows& stored, int, int row, std::byte* block) {
     planes::put_nibbles(stored + 8, row, block);
-    planes::put_mask(planes::word(stored + 4, 0), row, block + 256);
+    planes::put_mask(stored + 4, row, block + 256);
   }
 };
 
@@ -71,7 +72,7 @@ struct Q8_0 {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = true;
-  static void put(const std::byte* stored, int, int row, std::byte* block) {
+  static void put(const FourRows& stored, int, int row, std::byte* block) {
     planes::put_bytes(stored + 2, row, block);
   }
 };
@@ -82,7 +83,7 @@ struct Q2_K {
   using Scales = ScalesHalvesMin;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+  static void put(const FourRows& stored, int sub, int row, std::byte* block) {
     planes::put_pairs(stored + 16 + 32 * (sub / 4), 2 * (sub % 4), row, block);
   }
 };
@@ -93,7 +94,7 @@ struct Q3_K {
   using Scales = ScalesHalvesSixBit;
   static constexpr int kZeroPoint = 4;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+  static void put(const FourRows& stored, int sub, int row, std::byte* block) {
     planes::put_pairs(stored + 32 + 32 * (sub / 4), 2 * (sub % 4), row, block);
     planes::put_bits(stored, sub, row, block + 128);
   }
@@ -105,7 +106,7 @@ struct Q4_K {
   using Scales = ScalesMinSixBit;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+  static void put(const FourRows& stored, int sub, int row, std::byte* block) {
     planes::put_nibbles(stored + 16 + 32 * (sub / 2), 4 * (sub % 2), row, block);
   }
 };
@@ -116,7 +117,7 @@ struct Q5_K {
   using Scales = ScalesMinSixBit;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+  static void put(const FourRows& stored, int sub, int row, std::byte* block) {
     planes::put_nibbles(stored + 48 + 32 * (sub / 2), 4 * (sub % 2), row, block);
     planes::put_bits(stored + 16, sub, row, block + 256);
   }
@@ -128,7 +129,7 @@ struct Q6_K {
   using Scales = ScalesHalvesI8;
   static constexpr int kZeroPoint = 32;
   static constexpr bool kSigned = false;
-  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+  static void put(const FourRows& stored, int sub, int row, std::byte* block) {
     const int n = sub / 4, j = sub % 4;
     planes::put_nibbles(stored + 64 * n + 32 * (j % 2), 4 * (j / 2), row, block);
     planes::put_pairs(stored + 128 + 32 * n, 2 * j, row, block + 256);
@@ -141,7 +142,7 @@ struct IQ4_NL {
   using Scales = ScalesF16;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = true;
-  static void put(const std::byte* stored, int, int row, std::byte* block) {
+  static void put(const FourRows& stored, int, int row, std::byte* block) {
     planes::put_nibbles(stored + 2, row, block);
   }
 };
@@ -152,7 +153,7 @@ struct IQ4_XS {
   using Scales = ScalesSixBit;
   static constexpr int kZeroPoint = 0;
   static constexpr bool kSigned = true;
-  static void put(const std::byte* stored, int sub, int row, std::byte* block) {
+  static void put(const FourRows& stored, int sub, int row, std::byte* block) {
     planes::put_nibbles(stored + 8 + 16 * sub, row, block);
   }
 };
