@@ -12,12 +12,8 @@ void Activations::reserve(std::int64_t max_tokens, std::int64_t max_cols, bool k
   keep_float_ = keep_float;
   const auto elements = static_cast<std::size_t>(max_tokens * max_cols_);
   blocks_ = Buffer(elements / 32 * sizeof(ActivationBlock));
-  wide_ = Buffer(elements * sizeof(std::int16_t));
   values_ = Buffer(keep_float ? elements * sizeof(float) : 0);
-  view_ = {.num_blocks = 0,
-           .blocks = blocks_.as<ActivationBlock>(),
-           .wide = wide_.as<std::int16_t>(),
-           .values = values_.as<float>()};
+  view_ = {.num_blocks = 0, .blocks = blocks_.as<ActivationBlock>(), .values = values_.as<float>()};
   reset(0);
 }
 

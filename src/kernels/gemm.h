@@ -45,7 +45,7 @@ class Activations {
   std::int64_t max_cols_ = 0;  // rounded up to whole groups of 32
   std::int64_t cols_ = 0;
   bool keep_float_ = false;
-  Buffer blocks_, wide_, values_;
+  Buffer blocks_, values_;
   ActivationRows view_{};
 };
 

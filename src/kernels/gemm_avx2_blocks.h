@@ -7,7 +7,8 @@
 // the true sum always fits: a lane is 16 products for a block, 8 for a half, and
 // 16 x 16 x 127 = 32,512, 8 x 32 x 127 = 32,512. Unsigned sums of four bits fit without
 // (16 x 15 x 127 = 30,480); those of five bits with a minimum borrow the zero point 16 and give it
-// back in int32. Signed bytes have no room in int16 and are multiplied as int16 instead.
+// back in int32. Signed bytes have no room for such sums (a pair of products takes all of int16):
+// |w| x sign(w) x, widened to int32 at once.
 #pragma once
 
 #include "kernels/gemm_avx2_codes.h"
@@ -16,40 +17,13 @@
 namespace dunlin {
 namespace {
 
-// A block of a strip unpacked before: [group][half][32 lanes] bytes, or, signed, int16 columns
-// 0 and 2 of each group of four in one vector (even) and 1 and 3 in another (odd).
+// A block of a strip unpacked before: [group][half][32 lanes] bytes.
 struct UnpackedCodes {
   static constexpr int kBlockBytes = 512;
   const std::byte* block;
   template <int g, int half>
   DUNLIN_INLINE __m256i group() const {
     return load(block + g * 64 + 32 * half);
-  }
-};
-
-struct UnpackedPairs {
-  static constexpr int kBlockBytes = 1024;
-  const std::byte* block;
-  template <int g, int half>
-  DUNLIN_INLINE __m256i even() const {
-    return load(block + g * 128 + 32 * half);
-  }
-  template <int g, int half>
-  DUNLIN_INLINE __m256i odd() const {
-    return load(block + g * 128 + 64 + 32 * half);
-  }
-};
-
-template <typename Source>
-struct SplitPairs {
-  Source codes;
-  template <int g, int half>
-  DUNLIN_INLINE __m256i even() const {
-    return _mm256_srai_epi16(_mm256_slli_epi16(codes.template group<g, half>(), 8), 8);
-  }
-  template <int g, int half>
-  DUNLIN_INLINE __m256i odd() const {
-    return _mm256_srai_epi16(codes.template group<g, half>(), 8);
   }
 };
 
@@ -165,40 +139,35 @@ DUNLIN_INLINE void scaled_halves(const Source& source, const std::int16_t (&s)[2
   }
 }
 
-// Signed bytes: int16 products from `wide`.
+// Signed bytes: |w| x sign(w) x.
 template <int g, bool first, int T, typename Source>
-DUNLIN_INLINE void add_pairs(const Source& source, const std::int16_t* const (&wide)[T],
-                             Tile<T>& sums) {
-  const __m256i e0 = source.template even<g, 0>(), e1 = source.template even<g, 1>();
+DUNLIN_INLINE void add_signed(const Source& source, const ActivationBlock* const (&x)[T],
+                              Tile<T>& sums) {
+  const __m256i w0 = source.template group<g, 0>(), w1 = source.template group<g, 1>();
+  const __m256i a0 = _mm256_abs_epi8(w0), a1 = _mm256_abs_epi8(w1);
+  const __m256i ones = _mm256_set1_epi16(1);
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
-    const __m256i xs = broadcast32(wide[t] + 4 * g);
-    const __m256i p0 = _mm256_madd_epi16(e0, xs), p1 = _mm256_madd_epi16(e1, xs);
+    const __m256i xs = broadcast32(x[t]->q + 4 * g);
+    const __m256i p0 = _mm256_madd_epi16(_mm256_maddubs_epi16(a0, _mm256_sign_epi8(xs, w0)), ones);
+    const __m256i p1 = _mm256_madd_epi16(_mm256_maddubs_epi16(a1, _mm256_sign_epi8(xs, w1)), ones);
     sums.v[t][0] = first ? p0 : _mm256_add_epi32(sums.v[t][0], p0);
     sums.v[t][1] = first ? p1 : _mm256_add_epi32(sums.v[t][1], p1);
-  }
-  sums.pin();
-  const __m256i o0 = source.template odd<g, 0>(), o1 = source.template odd<g, 1>();
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) {
-    const __m256i xs = broadcast32(wide[t] + 4 * g + 2);
-    sums.v[t][0] = _mm256_add_epi32(sums.v[t][0], _mm256_madd_epi16(o0, xs));
-    sums.v[t][1] = _mm256_add_epi32(sums.v[t][1], _mm256_madd_epi16(o1, xs));
   }
   sums.pin();
 }
 
 template <int T, typename Source>
-DUNLIN_INLINE void wide_dots(const Source& source, const std::int16_t* const (&wide)[T],
-                             Tile<T>& dots) {
-  add_pairs<0, true>(source, wide, dots);
-  add_pairs<1, false>(source, wide, dots);
-  add_pairs<2, false>(source, wide, dots);
-  add_pairs<3, false>(source, wide, dots);
-  add_pairs<4, false>(source, wide, dots);
-  add_pairs<5, false>(source, wide, dots);
-  add_pairs<6, false>(source, wide, dots);
-  add_pairs<7, false>(source, wide, dots);
+DUNLIN_INLINE void signed_dots(const Source& source, const ActivationBlock* const (&x)[T],
+                               Tile<T>& dots) {
+  add_signed<0, true>(source, x, dots);
+  add_signed<1, false>(source, x, dots);
+  add_signed<2, false>(source, x, dots);
+  add_signed<3, false>(source, x, dots);
+  add_signed<4, false>(source, x, dots);
+  add_signed<5, false>(source, x, dots);
+  add_signed<6, false>(source, x, dots);
+  add_signed<7, false>(source, x, dots);
 }
 
 // acc [token][16 rows] takes the block's integers in, as quant/panel_scales.h states.
@@ -228,34 +197,25 @@ DUNLIN_INLINE void accumulate(const Tile<T>& dots, const StripScales& scales, in
   }
 }
 
-// Rows of one token tile at the start of a strip.
-template <int T>
-struct TokenTile {
-  const ActivationBlock* x[T];
-  const std::int16_t* wide[T];
-};
-
-// acc += strip x tokens. source_at(block) yields the codes of a block.
+// acc += strip x tokens. x: a tile's activations at the start of the strip; source_at(block) yields
+// the codes of a block.
 template <typename Format, int T, typename SourceAt>
 DUNLIN_INLINE void run_strip(SourceAt source_at, int num_blocks, const StripScales& scales,
-                             TokenTile<T> tile, float (*acc)[16]) {
+                             const ActivationBlock* (&x)[T], float (*acc)[16]) {
   constexpr ScaleKind kind = Format::Scales::kKind;
   for (int block = 0; block < num_blocks; ++block) {
     const auto source = source_at(block);
     Tile<T> dots;
     if constexpr (Format::kSigned) {
-      wide_dots(source, tile.wide, dots);
+      signed_dots(source, x, dots);
     } else if constexpr (kind == ScaleKind::kHalves || kind == ScaleKind::kHalvesMin) {
-      scaled_halves<Format>(source, scales.s[block], tile.x, dots);
+      scaled_halves<Format>(source, scales.s[block], x, dots);
     } else {
-      block_dots<Format>(source, tile.x, dots);
+      block_dots<Format>(source, x, dots);
     }
-    accumulate<kind>(dots, scales, block, tile.x, acc);
+    accumulate<kind>(dots, scales, block, x, acc);
 #pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) {
-      ++tile.x[t];
-      tile.wide[t] += kBlockCols;
-    }
+    for (int t = 0; t < T; ++t) ++x[t];
   }
 }
 

@@ -36,7 +36,7 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
   }
   const std::int64_t cols = job.cols;
   for (std::int64_t k = 0; k < cols; ++k, w += 16 * Plain::kBytes) {
-    _mm_prefetch(reinterpret_cast<const char*>(w + 2048), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(w + 2048), _MM_HINT_T1);
     const __m256 w0 = Plain::row_values(w), w1 = Plain::row_values(w + 8 * Plain::kBytes);
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {

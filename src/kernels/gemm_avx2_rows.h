@@ -57,7 +57,7 @@ DUNLIN_INLINE __m256i quantize_block(const float* x, float* scale) {
   return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
-DUNLIN_INLINE void store_block(__m256i q, float scale, ActivationBlock* out, std::int16_t* wide) {
+DUNLIN_INLINE void store_block(__m256i q, float scale, ActivationBlock* out) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(out->q), q);
   // int16 sums of two columns; a lane takes every other one.
   __m256i lanes = _mm256_maddubs_epi16(_mm256_set1_epi8(1), q);
@@ -75,28 +75,21 @@ DUNLIN_INLINE void store_block(__m256i q, float scale, ActivationBlock* out, std
   out->sum = first_sum + second_sum;
   out->scale = scale;
   out->scaled_sum = scale * static_cast<float>(out->sum);
-  const __m256i order = _mm256_setr_epi8(0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15, 0, 2,
-                                         1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15);
-  const __m256i ordered = _mm256_shuffle_epi8(q, order);
-  auto* pairs = reinterpret_cast<__m256i*>(wide);
-  _mm256_store_si256(pairs, _mm256_cvtepi8_epi16(_mm256_castsi256_si128(ordered)));
-  _mm256_store_si256(pairs + 1, _mm256_cvtepi8_epi16(_mm256_extracti128_si256(ordered, 1)));
 }
 
 void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x,
                   std::int64_t num_cols) {
   ActivationBlock* out = rows.blocks + token * rows.num_blocks;
-  std::int16_t* wide = rows.wide + token * rows.num_blocks * kBlockCols;
-  for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out, wide += kBlockCols) {
+  for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out) {
     float scale;
     if (num_cols - k >= kBlockCols) {
       const __m256i q = quantize_block(x + k, &scale);
-      store_block(q, scale, out, wide);
+      store_block(q, scale, out);
     } else {
       alignas(32) float padded[kBlockCols] = {};
       for (std::int64_t i = 0; i < num_cols - k; ++i) padded[i] = x[k + i];
       const __m256i q = quantize_block(padded, &scale);
-      store_block(q, scale, out, wide);
+      store_block(q, scale, out);
     }
   }
 }

@@ -113,7 +113,7 @@ const bool kRegistered = [] {
     const std::string name = std::string(dtype_info(shape.dtype).name) + "/" +
                              std::to_string(shape.rows) + "x" + std::to_string(shape.cols);
     const bool head = shape.rows * shape.cols > 20'000'000;
-    for (const std::int64_t tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 64, 512}) {
+    for (const std::int64_t tokens : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 32, 64, 512}) {
       if (head && tokens > 16) continue;
       benchmark::RegisterBenchmark(("gemm/" + name + "/" + std::to_string(tokens)).c_str(),
                                    run_gemm, shape, tokens);

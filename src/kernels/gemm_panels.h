@@ -23,7 +23,6 @@ struct alignas(64) ActivationBlock {
 struct ActivationRows {
   std::int64_t num_blocks;  // a row: columns rounded up to whole blocks
   ActivationBlock* blocks;  // [rows, num_blocks]
-  std::int16_t* wide;       // [rows, 32 num_blocks]: q, each four columns in the order 0 2 1 3
   float* values;            // [rows, 32 num_blocks] or null
 };
 
@@ -46,7 +45,7 @@ inline constexpr int kNumPanelTypes = 20;  // kNumDTypes; checked where the tabl
 
 struct GemmKernels {
   void (*panels[kNumPanelTypes])(const PanelJob& job);  // by DType; null: not a weight
-  // Fills blocks and wide of row `token` from x [num_cols].
+  // Fills the blocks of row `token` from x [num_cols].
   void (*quantize_row)(const ActivationRows& rows, std::int64_t token, const float* x,
                        std::int64_t num_cols);
 };

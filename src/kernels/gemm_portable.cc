@@ -180,13 +180,6 @@ void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x
     }
     out.sum = out.half_sums[0] + out.half_sums[1];
     out.scaled_sum = out.scale * static_cast<float>(out.sum);
-    for (int k = 0; k < kBlockCols; k += 4) {
-      std::int16_t* wide = rows.wide + at * kBlockCols + k;
-      wide[0] = out.q[k];
-      wide[1] = out.q[k + 2];
-      wide[2] = out.q[k + 1];
-      wide[3] = out.q[k + 3];
-    }
   }
 }
 

@@ -301,8 +301,6 @@ TEST(Activations, EveryKernelQuantisesAlike) {
       if (!std::isnan(e.scale)) {
         EXPECT_EQ(a.scaled_sum, e.scaled_sum) << b;
       }
-      EXPECT_EQ(std::memcmp(actual.rows().wide + 32 * b, expected.rows().wide + 32 * b, 64), 0)
-          << b;
     }
   }
 }

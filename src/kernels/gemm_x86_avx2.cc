@@ -12,85 +12,52 @@ namespace {
 // Tokens that run over one unpacked strip: their accumulators take 8 KiB.
 constexpr std::int64_t kGroupTokens = 128;
 // With at most this many tokens unpacking in registers, again for each tile, is cheaper than a
-// strip. Eight bits hardly need unpacking, and as int16 pairs they would take twice the room.
+// strip. Eight bits need no unpacking.
 template <typename Format>
-constexpr std::int64_t kDirectTokens = Format::Bits::kBlockBytes == 512 ? kGroupTokens
-                                       : Format::kSigned                ? 8
-                                                                        : 4;
+constexpr std::int64_t kDirectTokens = Format::Bits::kBlockBytes == 512 ? kGroupTokens : 4;
 // Bytes of an unpacked strip: half of the first-level cache.
 constexpr int kStripBytes = 16384;
-
-template <int T>
-DUNLIN_INLINE TokenTile<T> token_tile(const PanelJob& job, std::int64_t first, std::int64_t block) {
-  TokenTile<T> tile;
-  for (int t = 0; t < T; ++t) {
-    const std::int64_t at = x_row(job, first + t) * job.x.num_blocks + block;
-    tile.x[t] = job.x.blocks + at;
-    tile.wide[t] = job.x.wide + at * kBlockCols;
-  }
-  return tile;
-}
 
 // The codes of a strip's blocks, unpacked on the way into registers.
 template <typename Format>
 struct DirectSource {
   const std::byte* bits;
   DUNLIN_INLINE DirectSource after_first_tile() const { return *this; }
-  DUNLIN_INLINE auto operator()(int block) const {
+  DUNLIN_INLINE Codes<typename Format::Bits> operator()(int block) const {
     const std::byte* at = bits + block * Format::Bits::kBlockBytes;
     // The hardware's prefetchers stop at pages; this runs ahead of them. Into the second-level
     // cache: the first has too few lines under way at a time to keep memory busy.
     for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
       _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + line), _MM_HINT_T1);
     }
-    const Codes<typename Format::Bits> codes{at};
-    if constexpr (Format::kSigned) {
-      return SplitPairs<Codes<typename Format::Bits>>{codes};
-    } else {
-      return codes;
-    }
+    return Codes<typename Format::Bits>{at};
   }
 };
 
-template <bool condition, typename A, typename B>
-struct Choose {
-  using Type = A;
-};
-template <typename A, typename B>
-struct Choose<false, A, B> {
-  using Type = B;
-};
-
-// A strip's codes as bytes or int16 pairs.
+// A strip's codes as bytes.
 template <typename Format>
 struct Strip {
-  using Unpacked = typename Choose<Format::kSigned, UnpackedPairs, UnpackedCodes>::Type;
-  static constexpr int kBlocks = kStripBytes / Unpacked::kBlockBytes;
+  static constexpr int kBlocks = kStripBytes / UnpackedCodes::kBlockBytes;
   alignas(64) std::byte codes[kStripBytes];
 
   struct Source {
     const std::byte* codes;
     const std::byte* next;  // packed codes to bring closer meanwhile, or null
     DUNLIN_INLINE Source after_first_tile() const { return {codes, nullptr}; }
-    DUNLIN_INLINE Unpacked operator()(int block) const {
+    DUNLIN_INLINE UnpackedCodes operator()(int block) const {
       if (next != nullptr) {
         for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
           const std::byte* at = next + block * Format::Bits::kBlockBytes + line;
           _mm_prefetch(reinterpret_cast<const char*>(at), _MM_HINT_T1);
         }
       }
-      return {codes + block * Unpacked::kBlockBytes};
+      return {codes + block * UnpackedCodes::kBlockBytes};
     }
   };
 
   template <int g, int half, typename Packed>
   DUNLIN_INLINE void put(const Packed& source, std::byte* out) {
-    if constexpr (Format::kSigned) {
-      store(out + g * 128 + 32 * half, source.template even<g, half>());
-      store(out + g * 128 + 64 + 32 * half, source.template odd<g, half>());
-    } else {
-      store(out + g * 64 + 32 * half, source.template group<g, half>());
-    }
+    store(out + g * 64 + 32 * half, source.template group<g, half>());
   }
 
   template <int g, typename Packed>
@@ -103,7 +70,7 @@ struct Strip {
     const DirectSource<Format> packed{bits};
     for (int block = 0; block < num_blocks; ++block) {
       const auto source = packed(block);
-      std::byte* out = codes + block * Unpacked::kBlockBytes;
+      std::byte* out = codes + block * UnpackedCodes::kBlockBytes;
       put_group<0>(source, out);
       put_group<1>(source, out);
       put_group<2>(source, out);
@@ -130,8 +97,11 @@ template <typename Format, int T, typename Source>
 __attribute__((noinline)) void run_tile(const PanelJob& job, Source source,
                                         const StripScales& scales, StripRange range,
                                         std::int64_t token, float (*acc)[16]) {
-  run_strip<Format, T>(source, range.num_blocks, scales,
-                       token_tile<T>(job, token, range.first_block), acc);
+  const ActivationBlock* x[T];
+  for (int t = 0; t < T; ++t) {
+    x[t] = job.x.blocks + x_row(job, token + t) * job.x.num_blocks + range.first_block;
+  }
+  run_strip<Format, T>(source, range.num_blocks, scales, x, acc);
 }
 
 // Tiles of four tokens; what is left over goes as 3, 3 + 3, 3 + 2 or 2 rather than leave one token

@@ -20,7 +20,7 @@ struct DirectSource {
     const std::byte* at = bits + block * Format::Bits::kBlockBytes;
     // The hardware's prefetchers stop at pages; this runs ahead of them.
     for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + line), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + line), _MM_HINT_T1);
     }
     return {at};
   }
@@ -145,7 +145,7 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
     sums[t] = _mm512_set1_ps(0);
   }
   for (std::int64_t k = 0; k < cols; ++k, w += 16 * Plain::kBytes) {
-    _mm_prefetch(reinterpret_cast<const char*>(w + 2048), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(w + 2048), _MM_HINT_T1);
     const __m512 values = Plain::row_values(w);
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
