@@ -3,8 +3,10 @@
 
 An inline function or template that a file built with -mavx2 instantiates becomes a weak symbol; the
 linker keeps one copy of it for the whole program, perhaps this one, and the program then dies on
-machines without AVX2. Prints each weak symbol that is defined, and exits 1."""
+machines without AVX2. Prints each weak symbol that is defined, and exits 1. NM in the environment
+names the nm to use."""
 
+import os
 import subprocess
 import sys
 
@@ -15,7 +17,7 @@ def main(objects: list[str]) -> int:
         return 1
     found = []
     for path in objects:
-        listing = subprocess.run(["nm", "-C", "--defined-only", path], check=True,
+        listing = subprocess.run([os.environ.get("NM", "nm"), "-C", "--defined-only", path], check=True,
                                  capture_output=True, text=True).stdout
         for line in listing.splitlines():
             fields = line.split(maxsplit=2)

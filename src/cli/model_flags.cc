@@ -15,8 +15,9 @@ CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::
 
 void add_isa_option(CLI::App& command, std::string& isa) {
   command
-      .add_option("--isa", isa,
-                  "Kernels: auto, avx512, avx2, portable, reference-q8, or reference (slow, exact)")
+      .add_option(
+          "--isa", isa,
+          "Kernels: auto, avx512, avx2, neon, portable, reference-q8, or reference (slow, exact)")
       ->capture_default_str()
       ->envname("DUNLIN_ISA");
 }

@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <string>
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 namespace dunlin {
 namespace {
 
@@ -13,42 +17,49 @@ struct IsaName {
 };
 constexpr std::array kNames = {
     IsaName{Isa::kReference, "reference"}, IsaName{Isa::kReferenceQ8, "reference-q8"},
-    IsaName{Isa::kPortable, "portable"},   IsaName{Isa::kAvx2, "avx2"},
-    IsaName{Isa::kAvx512, "avx512"},
+    IsaName{Isa::kPortable, "portable"},   IsaName{Isa::kNeon, "neon"},
+    IsaName{Isa::kAvx2, "avx2"},           IsaName{Isa::kAvx512, "avx512"},
 };
 
-// The builtins also ask XGETBV whether the system saves the wide registers.
-bool has_avx2() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("f16c");
-#else
-  return false;
-#endif
-}
+// Every set of this architecture, each needing all before it, and how many of them this machine
+// has.
+#if defined(__aarch64__)
 
-bool has_avx512() {
-#if defined(__x86_64__)
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vnni");
-#else
-  return false;
-#endif
-}
+constexpr std::array kAll = {Isa::kReference, Isa::kReferenceQ8, Isa::kPortable, Isa::kNeon};
 
-// kNames is in the order of the enumeration, so what runs here is a prefix of it.
+std::size_t num_supported() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? 4 : 3; }
+
+#elif defined(__x86_64__)
+
 constexpr std::array kAll = {Isa::kReference, Isa::kReferenceQ8, Isa::kPortable, Isa::kAvx2,
                              Isa::kAvx512};
+
+// The builtins also ask XGETBV whether the system saves the wide registers.
+std::size_t num_supported() {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("f16c")) {
+    return 3;
+  }
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512vl") &&
+                          __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("avx512vnni");
+  return has_avx512 ? 5 : 4;
+}
+
+#else
+
+constexpr std::array kAll = {Isa::kReference, Isa::kReferenceQ8, Isa::kPortable};
+
+std::size_t num_supported() { return 3; }
+
+#endif
 
 }  // namespace
 
 std::string_view isa_name(Isa isa) { return kNames[static_cast<std::size_t>(isa)].name; }
 
-std::span<const Isa> supported_isas() {
-  const std::size_t count = has_avx512() ? 5 : has_avx2() ? 4 : 3;
-  return std::span(kAll).first(count);
-}
+std::span<const Isa> supported_isas() { return std::span(kAll).first(num_supported()); }
 
 Isa best_isa() { return supported_isas().back(); }
 

@@ -12,11 +12,13 @@ enum class Isa {
   kReference,    // float activations, plain loops over dequantised weights: the truth, slow
   kReferenceQ8,  // the fast path's activation quantisation and order of sums, in scalar loops
   kPortable,     // the fast path without intrinsics
+  kNeon,         // NEON with the dot products of Armv8.2 (Cortex-A76, Neoverse N1 and later)
   kAvx2,         // AVX2 + FMA + F16C
   kAvx512,       // AVX-512 F BW VL DQ VNNI (Cascade Lake, Ice Lake, Zen 4 and later)
 };
 
-std::string_view isa_name(Isa isa);  // "reference", "reference-q8", "portable", "avx2", "avx512"
+// "reference", "reference-q8", "portable", "neon", "avx2", "avx512"
+std::string_view isa_name(Isa isa);
 Result<Isa> parse_isa(std::string_view name);  // also "auto": best_isa()
 
 Isa best_isa();                         // the fastest this machine has

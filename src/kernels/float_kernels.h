@@ -70,6 +70,8 @@ const FloatKernels& portable_float_kernels();
 const FloatKernels& avx2_float_kernels();
 const FloatKernels& avx512_float_kernels();
 const FloatKernels& simde_avx512_float_kernels();  // the AVX-512 text over SIMDe, in tests only
+#elif defined(__aarch64__)
+const FloatKernels& neon_float_kernels();
 #endif
 
 }  // namespace dunlin

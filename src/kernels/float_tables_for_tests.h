@@ -27,6 +27,8 @@ inline std::vector<NamedTable> fast_tables() {
 #endif
   }
   if (best_isa() >= Isa::kAvx512) tables.push_back({"avx512", &avx512_float_kernels()});
+#elif defined(__aarch64__)
+  if (best_isa() == Isa::kNeon) tables.push_back({"neon", &neon_float_kernels()});
 #endif
   return tables;
 }

@@ -106,6 +106,8 @@ const GemmKernels& gemm_kernels(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return kAvx2Gemm;
   if (isa == Isa::kAvx512) return kAvx512Gemm;
+#elif defined(__aarch64__)
+  if (isa == Isa::kNeon) return kNeonGemm;
 #endif
   DUNLIN_DCHECK(isa == Isa::kReferenceQ8 || isa == Isa::kPortable, "no panel kernels");
   return kReferenceQ8Gemm;

@@ -55,6 +55,8 @@ extern const GemmKernels kReferenceQ8Gemm;
 #if defined(__x86_64__)
 extern const GemmKernels kAvx2Gemm;
 extern const GemmKernels kAvx512Gemm;
+#elif defined(__aarch64__)
+extern const GemmKernels kNeonGemm;
 #endif
 
 }  // namespace dunlin

@@ -25,6 +25,8 @@ inline std::vector<NamedKernels> kernels_to_test() {
 #ifdef DUNLIN_SIMDE_TESTS
   if (best_isa() >= Isa::kAvx2) tables.push_back({"avx512 over SIMDe", &kSimdeAvx512Gemm});
 #endif
+#elif defined(__aarch64__)
+  if (best_isa() == Isa::kNeon) tables.push_back({"neon", &kNeonGemm});
 #endif
   return tables;
 }

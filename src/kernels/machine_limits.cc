@@ -17,6 +17,8 @@ const LimitLoops& loops_of(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx512) return avx512_limit_loops;
   if (isa == Isa::kAvx2) return avx2_limit_loops;
+#elif defined(__aarch64__)
+  if (isa == Isa::kNeon) return neon_limit_loops;
 #endif
   return portable_limit_loops;
 }

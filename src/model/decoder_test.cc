@@ -199,11 +199,12 @@ TEST_P(DecoderTest, weights_are_read_once_a_step_whatever_the_batch) {
 
 // The scalar loops of reference-q8 define what the fast path computes. Only bit equality will do:
 // a last bit tips int8 roundings, and those grow from layer to layer (float_reference_q8.cc).
-TEST_P(DecoderTest, avx2_equals_the_scalar_loops_of_reference_q8) {
-  if (GetParam().isa != Isa::kAvx2) return;
+TEST_P(DecoderTest, vectors_of_eight_equal_the_scalar_loops_of_reference_q8) {
+  const Isa isa = GetParam().isa;
+  if (isa != Isa::kAvx2 && isa != Isa::kNeon) return;
   const std::vector<TokenId> ids = tokens(9);
   const Rows want = run(*load(Isa::kReferenceQ8), ids, kLength);
-  EXPECT_EQ(run(*load(Isa::kAvx2), ids, kLength), want);
+  EXPECT_EQ(run(*load(isa), ids, kLength), want);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DecoderTest, ::testing::ValuesIn(cases()),

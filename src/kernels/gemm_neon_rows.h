@@ -1,0 +1,100 @@
+// Rows in and out: quantisation of activations with NEON and the store of results. Included by
+// gemm_arm_neon.cc only.
+#pragma once
+
+#include <arm_neon.h>
+
+#include "kernels/gemm_neon_scales.h"
+#include "kernels/gemm_panels.h"
+
+namespace dunlin {
+namespace {
+
+DUNLIN_INLINE std::int64_t x_row(const PanelJob& job, std::int64_t token) {
+  return job.token_rows != nullptr ? job.token_rows[token] : token;
+}
+
+// acc [token][16 rows] to y, with the bias, cut where the matrix ends.
+void store_rows(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
+                std::int64_t num_tokens, const float (*acc)[16]) {
+  const std::int64_t row = panel * kPanelRows;
+  const std::int64_t left = job.num_rows - row;
+  const int count = left < kPanelRows ? static_cast<int>(left) : kPanelRows;
+  for (std::int64_t t = 0; t < num_tokens; ++t) {
+    float* y = job.y + (first_token + t) * job.y_stride + row;
+    for (int r = 0; r < count; ++r) {
+      y[r] = job.bias != nullptr ? acc[t][r] + job.bias[row + r] : acc[t][r];
+    }
+  }
+}
+
+// The codes of 32 columns and their scale; see Activations for the rule.
+struct QuantisedBlock {
+  int8x16_t q[2];
+  float scale;
+};
+
+DUNLIN_INLINE QuantisedBlock quantize_block(const float* x) {
+  // As integers magnitudes compare as floats do, and a NaN is above all.
+  uint32x4_t top = vdupq_n_u32(0);
+  for (int i = 0; i < kBlockCols; i += 4) {
+    top = vmaxq_u32(top, vreinterpretq_u32_f32(vabsq_f32(vld1q_f32(x + i))));
+  }
+  const std::uint32_t bits = vmaxvq_u32(top);
+  float max;
+  __builtin_memcpy(&max, &bits, sizeof(max));
+  if (bits >= 0x7f800000u) return {{vdupq_n_s8(0), vdupq_n_s8(0)}, __builtin_nanf("")};
+  if (max < 1e-30f) return {{vdupq_n_s8(0), vdupq_n_s8(0)}, 0};
+  const float inverse = 127.0f / max;
+  int16x8_t codes[4];
+  for (int i = 0; i < 4; ++i) {
+    const int32x4_t low = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + 8 * i), inverse));
+    const int32x4_t high = vcvtnq_s32_f32(vmulq_n_f32(vld1q_f32(x + 8 * i + 4), inverse));
+    codes[i] = vcombine_s16(vmovn_s32(low), vmovn_s32(high));
+  }
+  return {{vcombine_s8(vmovn_s16(codes[0]), vmovn_s16(codes[1])),
+           vcombine_s8(vmovn_s16(codes[2]), vmovn_s16(codes[3]))},
+          max / 127.0f};
+}
+
+DUNLIN_INLINE void store_block(const QuantisedBlock& block, ActivationBlock* out,
+                               std::int16_t* wide) {
+  const std::uint8_t order[16] = {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
+  const uint8x16_t places = vld1q_u8(order);
+  for (int h = 0; h < 2; ++h) {
+    vst1q_s8(out->q + 16 * h, block.q[h]);
+    // Sums of two columns; a lane takes every other one.
+    const int16x8_t pairs = vpaddlq_s8(block.q[h]);
+    const int16x4_t fours = vadd_s16(vget_low_s16(pairs), vget_high_s16(pairs));
+    const int16x4_t lanes = vadd_s16(fours, vext_s16(fours, fours, 2));
+    out->half_lanes[h][0] = vget_lane_s16(lanes, 0);
+    out->half_lanes[h][1] = vget_lane_s16(lanes, 1);
+    out->half_sums[h] = static_cast<std::int16_t>(out->half_lanes[h][0] + out->half_lanes[h][1]);
+    store_wide(vqtbl1q_s8(block.q[h], places), wide + 16 * h);
+  }
+  for (int lane = 0; lane < 2; ++lane) {
+    out->lanes[lane] =
+        static_cast<std::int16_t>(out->half_lanes[0][lane] + out->half_lanes[1][lane]);
+  }
+  out->sum = out->half_sums[0] + out->half_sums[1];
+  out->scale = block.scale;
+  out->scaled_sum = block.scale * static_cast<float>(out->sum);
+}
+
+void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x,
+                  std::int64_t num_cols) {
+  ActivationBlock* out = rows.blocks + token * rows.num_blocks;
+  std::int16_t* wide = rows.wide + token * rows.num_blocks * kBlockCols;
+  for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out, wide += kBlockCols) {
+    if (num_cols - k >= kBlockCols) {
+      store_block(quantize_block(x + k), out, wide);
+    } else {
+      float padded[kBlockCols] = {};
+      for (std::int64_t i = 0; i < num_cols - k; ++i) padded[i] = x[k + i];
+      store_block(quantize_block(padded), out, wide);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dunlin
