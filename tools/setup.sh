@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Installs what Dunlin needs from Debian: tools/setup.sh build|test|all. `test` includes `build` and
-# makes the Python environment .venv; `all` adds the fuzzers' compiler. Does nothing, in no time,
-# where all is there already.
+# Installs what Dunlin needs from Debian: tools/setup.sh build|test|all|neon. `test` includes `build`
+# and makes the Python environment .venv; `all` adds the fuzzers' compiler; `neon` is what
+# tools/test_neon.sh needs. Does nothing, in no time, where all is there already.
 # Only the package installation itself runs as root (through sudo where needed).
 set -euo pipefail
 . "$(dirname -- "$(readlink -f -- "$0")")/steps.sh"
 cd "$here"
-need=${1:?usage: tools/setup.sh build|test|all}
+need=${1:?usage: tools/setup.sh build|test|all|neon}
 case $need in
   build) kinds=build ;;
   test) kinds='build test' ;;
   all) kinds='build test fuzz' ;;
-  *) say "setup: say build, test or all, not '$need'"; exit 2 ;;
+  neon) kinds='build neon' ;;
+  *) say "setup: say build, test, all or neon, not '$need'"; exit 2 ;;
 esac
 wanted=$(awk -v kinds=" $kinds " 'index(kinds, " " $1 " ") {print $2}' tools/packages.txt)
 
@@ -40,7 +41,7 @@ if [ -n "$missing" ]; then
   say "setup: packages are in place"
 fi
 
-if [ "$need" != build ] && ! cmp -s tests/requirements.txt .venv/requirements.txt; then
+if [[ $need = test || $need = all ]] && ! cmp -s tests/requirements.txt .venv/requirements.txt; then
   say "setup: making the tests' Python environment, .venv"
   /usr/bin/python3 -m venv --clear .venv &&
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/requirements.txt ||
