@@ -57,10 +57,7 @@ DUNLIN_INLINE QuantisedBlock quantize_block(const float* x) {
           max / 127.0f};
 }
 
-DUNLIN_INLINE void store_block(const QuantisedBlock& block, ActivationBlock* out,
-                               std::int16_t* wide) {
-  const std::uint8_t order[16] = {0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11, 12, 14, 13, 15};
-  const uint8x16_t places = vld1q_u8(order);
+DUNLIN_INLINE void store_block(const QuantisedBlock& block, ActivationBlock* out) {
   for (int h = 0; h < 2; ++h) {
     vst1q_s8(out->q + 16 * h, block.q[h]);
     // Sums of two columns; a lane takes every other one.
@@ -70,7 +67,6 @@ DUNLIN_INLINE void store_block(const QuantisedBlock& block, ActivationBlock* out
     out->half_lanes[h][0] = vget_lane_s16(lanes, 0);
     out->half_lanes[h][1] = vget_lane_s16(lanes, 1);
     out->half_sums[h] = static_cast<std::int16_t>(out->half_lanes[h][0] + out->half_lanes[h][1]);
-    store_wide(vqtbl1q_s8(block.q[h], places), wide + 16 * h);
   }
   for (int lane = 0; lane < 2; ++lane) {
     out->lanes[lane] =
@@ -84,14 +80,13 @@ DUNLIN_INLINE void store_block(const QuantisedBlock& block, ActivationBlock* out
 void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x,
                   std::int64_t num_cols) {
   ActivationBlock* out = rows.blocks + token * rows.num_blocks;
-  std::int16_t* wide = rows.wide + token * rows.num_blocks * kBlockCols;
-  for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out, wide += kBlockCols) {
+  for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out) {
     if (num_cols - k >= kBlockCols) {
-      store_block(quantize_block(x + k), out, wide);
+      store_block(quantize_block(x + k), out);
     } else {
       float padded[kBlockCols] = {};
       for (std::int64_t i = 0; i < num_cols - k; ++i) padded[i] = x[k + i];
-      store_block(quantize_block(padded), out, wide);
+      store_block(quantize_block(padded), out);
     }
   }
 }
