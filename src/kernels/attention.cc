@@ -58,8 +58,8 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
   for (int r = 0; r < num_rows; ++r) {
     const int token = call.token_of(tile, r);
     const float* q = call.batch.q + token * call.batch.q_stride + call.head_of(tile, r) * dim;
-    float* scaled = scratch.q + r * dim;
-    for (std::int64_t d = 0; d < dim; ++d) scaled[d] = q[d] * scale;
+    float* scaled = scratch.q + r;
+    for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = q[d] * scale;
     const AttentionRange range =
         visible_range(call.params, call.batch, call.layer, tile.seq, token);
     rows.begin[static_cast<std::size_t>(r)] = range.begin;
@@ -78,7 +78,7 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
       .softcap = static_cast<float>(call.params.softcap * kLog2E),
       .o_stride = call.o_stride(),
       .scores = scratch.scores,
-      .block = scratch.block,
+      .widened = scratch.widened,
   };
 }
 

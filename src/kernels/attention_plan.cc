@@ -47,10 +47,11 @@ void AttentionScratch::Plan::reserve(int num_threads, std::int64_t max_tokens, i
   works_.reserve(max_tiles + max_divided * kMaxPieces);
   chunk_begin_.reserve(works_.capacity() + 1);
   // A cache line between workers' arrays, and pages that do not all begin in the same set.
-  worker_floats_ = round_up(kMaxTileRows * (head_dim_k + kScoreStride + 2 * o_stride_) +
-                                16 * std::max<std::int64_t>(head_dim_k, o_stride_),
-                            16) +
-                   48;
+  worker_floats_ =
+      round_up(kMaxTileRows * (head_dim_k + kScoreStride + 2 * o_stride_) +
+                   std::max(std::int64_t{kKvBlockSize} * head_dim_k, kTileSplit * o_stride_),
+               16) +
+      48;
   workers_ = Buffer(static_cast<std::size_t>(num_threads * worker_floats_) * sizeof(float));
   partial_ml_ = Buffer(2 * kMaxPartialRows * sizeof(float));
   partial_o_ = Buffer(static_cast<std::size_t>(kMaxPartialRows * o_stride_) * sizeof(float));
@@ -63,7 +64,7 @@ AttentionWorkerScratch AttentionScratch::Plan::worker(int idx) {
   scratch.scores = scratch.q + kMaxTileRows * head_dim_k_;
   scratch.part_o = scratch.scores + kMaxTileRows * kScoreStride;
   scratch.o = scratch.part_o + kMaxTileRows * o_stride_;
-  scratch.block = scratch.o + kMaxTileRows * o_stride_;
+  scratch.widened = scratch.o + kMaxTileRows * o_stride_;
   return scratch;
 }
 

@@ -47,11 +47,11 @@ struct AttentionPlanWork {
 
 // Float arrays of one worker.
 struct AttentionWorkerScratch {
-  float* q;       // [kMaxTileRows, head_dim_k]
-  float* scores;  // [kMaxTileRows, kScoreStride]
-  float* block;   // [16, max(head_dim_k, o_stride)]
-  float* part_o;  // [kMaxTileRows, o_stride]
-  float* o;       // [kMaxTileRows, o_stride]
+  float* q;        // [head_dim_k, kMaxTileRows]
+  float* scores;   // [kMaxTileRows, kScoreStride]
+  float* part_o;   // [kMaxTileRows, o_stride]
+  float* o;        // [kMaxTileRows, o_stride]
+  float* widened;  // max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
 };
 
 struct AttentionScratch::Plan {

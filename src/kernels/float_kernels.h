@@ -27,7 +27,7 @@ struct AttentionTile {
   const std::int32_t* blocks;  // the sequence's block table
   int kv_head;
   int num_rows;               // 1 to kMaxTileRows
-  const float* q;             // [num_rows, head_dim_k] times scale * log2(e)
+  const float* q;             // [head_dim_k, kMaxTileRows] times scale * log2(e)
   const std::int32_t* begin;  // [num_rows] first position that the row sees
   const std::int32_t* end;    // [num_rows] one past the last
   std::int32_t tile_begin;    // least of begin
@@ -35,7 +35,7 @@ struct AttentionTile {
   float softcap;              // cap * log2(e), or 0
   std::int64_t o_stride;      // head_dim_v rounded up to 16
   float* scores;              // scratch [num_rows, kScoreStride]
-  float* block;               // scratch [16, max(head_dim_k, o_stride)]
+  float* widened;             // scratch, max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
 };
 
 struct FloatKernels {
