@@ -21,7 +21,8 @@ cmake --preset neon >"$folder/build.log" 2>&1 && build_cmake "$folder" "$folder/
 run() { ctest --test-dir "$folder" -L unit -j "$(nproc)" --output-on-failure --no-tests=error "$@"; }
 
 # QEMU's own CPU has all extensions; on it neon must be among what the tests go through.
-ctest --test-dir "$folder" -N | grep -q '/neon$' || { say "test_neon: the emulated CPU has no dot products; is QEMU_CPU set?"; exit 1; }
+grep -q '/neon$' <<<"$(ctest --test-dir "$folder" -N)" ||
+  { say "test_neon: the emulated CPU has no dot products; is QEMU_CPU set?"; exit 1; }
 say "== on a CPU with dot products"
 run "$@"
 # A Cortex-A72 lacks them: portable code serves it.
