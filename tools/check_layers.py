@@ -44,7 +44,7 @@ def offences(root: pathlib.Path):
             first = target.split("/")[0]
             if first in {folder, "dunlin"} or first in ALLOWED[folder]:
                 continue
-            if first == "support" and path.stem.endswith("_test"):
+            if first == "support" and path.stem.endswith(("_test", "_bench")):
                 continue
             if "/" not in target and (path.parent / target).exists():
                 continue

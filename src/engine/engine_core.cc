@@ -41,20 +41,21 @@ void EngineCore::step() {
     s.seq->first_scheduled_time = start;
     s.seq->stats.queue_time_s = seconds(start - s.seq->submit_time);
   }
-  const std::span<float> logits = runner_.run(kv_.copies(), builder_.build(scheduled));
+  const LogitRows rows = runner_.run(kv_.copies(), builder_.build(scheduled));
   kv_.clear_copies();
   now_ = EngineClock::now();
-  commit(scheduled, logits);
+  commit(scheduled, rows);
   note_step(scheduled, seconds(now_ - start));
 }
 
-void EngineCore::commit(const ScheduledBatch& scheduled, std::span<float> logits) {
+void EngineCore::commit(const ScheduledBatch& scheduled, const LogitRows& rows) {
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
-  const std::span<SampledToken> sampled = sampler_.sample(scheduled, logits);
+  const std::span<SampledToken> sampled = sampler_.sample(scheduled, rows);
   std::size_t first = 0, num_taken = 0;
   for (const ScheduledSequence& s : scheduled.seqs) {
     const std::size_t count = static_cast<std::size_t>(s.num_rows()) * vocab_size;
-    commit_sequence(s, logits.subspan(first, count), s.samples ? &sampled[num_taken++] : nullptr);
+    commit_sequence(s, rows.values.subspan(first, count),
+                    s.samples ? &sampled[num_taken++] : nullptr);
     first += count;
   }
   finished_.clear();

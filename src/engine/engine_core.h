@@ -36,7 +36,7 @@ class EngineCore {
   void check_integrity() const { scheduler_.check_integrity(); }
 
  private:
-  void commit(const ScheduledBatch& scheduled, std::span<float> logits);
+  void commit(const ScheduledBatch& scheduled, const LogitRows& rows);
   // `sampled`: null where the sequence does not sample in this step.
   void commit_sequence(const ScheduledSequence& scheduled, std::span<const float> rows,
                        SampledToken* sampled);

@@ -11,13 +11,18 @@
 
 namespace dunlin {
 
+// What a step computed, valid and writable until the next one.
+struct LogitRows {
+  std::span<float> values;        // [num_outputs, vocab_size]
+  std::span<const float> maxima;  // [num_outputs, maxima_size(vocab_size)] (base/row_maxima.h)
+};
+
 class ModelRunner {
  public:
   ModelRunner(std::unique_ptr<Model> model, std::int32_t num_blocks, const SchedulerConfig& config);
 
-  // Runs the copies, in order, and then the batch. Logits [num_outputs, vocab_size], valid and
-  // writable until the next call. Engine thread.
-  std::span<float> run(std::span<const BlockCopy> copies, const ForwardBatch& batch);
+  // Runs the copies, in order, and then the batch. Engine thread.
+  LogitRows run(std::span<const BlockCopy> copies, const ForwardBatch& batch);
 
   // The model's threads, idle between runs (Model::parallel_for).
   int num_threads() const { return model_->num_threads(); }
@@ -32,6 +37,7 @@ class ModelRunner {
   std::unique_ptr<Model> model_;
   KvStorage storage_;
   std::unique_ptr<float[]> logits_;  // [max_logits_rows, vocab_size], untouched until used
+  std::unique_ptr<float[]> maxima_;  // [max_logits_rows, maxima_size(vocab_size)], likewise
 };
 
 }  // namespace dunlin

@@ -18,14 +18,16 @@ RowSampler::RowSampler(ModelRunner& runner, int max_seqs)
   draws_.reserve(static_cast<std::size_t>(max_seqs));
 }
 
-std::span<SampledToken> RowSampler::sample(const ScheduledBatch& batch, std::span<float> logits) {
+std::span<SampledToken> RowSampler::sample(const ScheduledBatch& batch, const LogitRows& rows) {
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
+  const std::size_t num_maxima = maxima_size(vocab_size);
   draws_.clear();
   std::size_t end_row = 0;
   for (const ScheduledSequence& s : batch.seqs) {
     end_row += static_cast<std::size_t>(s.num_rows());
     if (!s.samples) continue;
-    draws_.push_back({s.seq, logits.subspan((end_row - 1) * vocab_size, vocab_size)});
+    draws_.push_back({s.seq, rows.values.subspan((end_row - 1) * vocab_size, vocab_size),
+                      rows.maxima.subspan((end_row - 1) * num_maxima, num_maxima)});
   }
   const std::size_t num_chunks = std::min(samplers_.size(), draws_.size());
   runner_.parallel_for(static_cast<int>(num_chunks), [&](int chunk) {
@@ -46,7 +48,7 @@ void RowSampler::draw(Sampler& sampler, const Draw& draw, SampledToken& out) {
   input.constraint = seq.constraint.get();
   input.position = static_cast<std::uint64_t>(seq.num_tokens());
   out.logprobs = {};
-  out.token = sampler.sample(draw.row, input, &out.logprobs);
+  out.token = sampler.sample(draw.row, draw.maxima, input, &out.logprobs);
 }
 
 }  // namespace dunlin

@@ -24,15 +24,16 @@ class RowSampler {
   // `runner` outlives it; its threads do the work.
   RowSampler(ModelRunner& runner, int max_seqs);
 
-  // `logits` [batch.num_rows, vocab_size], changed in the rows that are drawn from: the last of
-  // each sequence that samples. Results in the order of those sequences, valid until the next
+  // `rows` of the whole batch, changed where they are drawn from: the last of each sequence that
+  // samples. Results in the order of those sequences, valid until the next
   // call.
-  std::span<SampledToken> sample(const ScheduledBatch& batch, std::span<float> logits);
+  std::span<SampledToken> sample(const ScheduledBatch& batch, const LogitRows& rows);
 
  private:
   struct Draw {
     const Sequence* seq;
     std::span<float> row;
+    std::span<const float> maxima;
   };
   static void draw(Sampler& sampler, const Draw& draw, SampledToken& out);
 

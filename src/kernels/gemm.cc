@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/check.h"
+#include "base/row_maxima.h"
 #include "kernels/gemm_dispatch.h"
 #include "kernels/gemm_reference.h"
 
@@ -11,6 +12,7 @@ namespace dunlin {
 namespace {
 
 static_assert(kNumPanelTypes == kNumDTypes);
+static_assert(kMaximaBlock == kPanelRows);
 
 // Chunks of about 50 us; fewer where a phase is short, so that every thread still has several.
 constexpr double kChunkNs = 50e3;
@@ -82,7 +84,7 @@ struct Phase {
     const std::int64_t last_row = std::min(chunk.last * kPanelRows, w.rows());
     if (isa == Isa::kReference) {
       reference_rows(task, x, num_tokens, token_rows, first_row, last_row);
-      return;
+      return find_maxima(chunk);
     }
     gemm_kernels(isa).panels[static_cast<std::size_t>(w.dtype())](PanelJob{
         .panels = w.panel(chunk.first),
@@ -97,6 +99,20 @@ struct Phase {
         .y = task.y + first_row,
         .y_stride = task.y_stride,
     });
+    find_maxima(chunk);
+  }
+
+  // While the chunk's results are near.
+  void find_maxima(const Chunk& chunk) const {
+    const GemmTask& task = *chunk.task;
+    if (task.maxima == nullptr) return;
+    for (std::int64_t t = 0; t < num_tokens; ++t) {
+      const float* y = task.y + t * task.y_stride;
+      float* maxima = task.maxima + t * task.weights->num_panels();
+      const std::int64_t first = chunk.first * kPanelRows;
+      const std::int64_t end = std::min(chunk.last * kPanelRows, task.weights->rows());
+      row_maxima(y + first, static_cast<std::size_t>(end - first), maxima + chunk.first);
+    }
   }
 };
 

@@ -55,6 +55,8 @@ struct GemmTask {
   const float* bias = nullptr;  // [rows] or null
   float* y = nullptr;           // [num_tokens, rows] with row stride y_stride (elements)
   std::int64_t y_stride = 0;
+  // Null, or the maxima of each row of y (base/row_maxima.h): [num_tokens, maxima_size(rows)].
+  float* maxima = nullptr;
 };
 
 // Runs the tasks over rows 0..num_tokens of x. Each weight byte is read once. Returns the bytes of

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/row_maxima.h"
 #include "kernels/activation.h"
 #include "kernels/embed.h"
 #include "kernels/norm.h"
@@ -117,19 +118,26 @@ void Decoder::add_and_norm(Step& step, float* delta, const std::vector<float>& d
   add_norm(step.pool, step.isa, op, num_rows, &scratch_.acts);
 }
 
-void Decoder::compute_logits(Step& step, std::span<float> logits) {
+void Decoder::compute_logits(Step& step, std::span<float> logits, std::span<float> maxima) {
   const LinearWeights& head = config_.tied_head ? weights_.token_embedding : weights_.head;
   const int num_outputs = step.batch.num_outputs();
-  const GemmTask task{&head.matrix, nullptr, logits.data(), config_.vocab_size};
+  const bool has_softcap = config_.logit_softcap != 0.0f;
+  GemmTask task{&head.matrix, nullptr, logits.data(), config_.vocab_size};
+  if (!maxima.empty() && !has_softcap) task.maxima = maxima.data();
   step.linear({&task, 1}, num_outputs);
-  if (config_.logit_softcap == 0.0f) return;
+  if (!has_softcap) return;
   for_rows(step.pool, num_outputs, config_.vocab_size, [&](std::int64_t row) {
     softcap(step.isa, config_.logit_softcap, config_.vocab_size,
             logits.data() + row * config_.vocab_size);
+    const auto vocab_size = static_cast<std::size_t>(config_.vocab_size);
+    if (maxima.empty()) return;
+    row_maxima(logits.data() + row * config_.vocab_size, vocab_size,
+               maxima.data() + row * static_cast<std::int64_t>(maxima_size(vocab_size)));
   });
 }
 
-void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) {
+void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
+                      std::span<float> maxima) {
   check(batch, logits);
   ++counters_.num_forwards;
   if (batch.num_tokens() == 0) return;
@@ -151,7 +159,7 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
         is_last ? weights_.output_norm : weights_.layers[static_cast<std::size_t>(i) + 1].attn_norm;
     add_and_norm(step, delta, layer.post_ffn_norm, next, rows.count);
   }
-  compute_logits(step, logits);
+  compute_logits(step, logits, maxima);
   counters_.weight_bytes_read += step.weight_bytes;
 }
 

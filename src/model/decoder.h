@@ -27,7 +27,8 @@ class Decoder final : public Model {
   const KvLayout& kv_layout() const override { return kv_layout_; }
   ModelCounters counters() const override { return counters_; }
   void reserve(int max_tokens, int max_seqs, int max_outputs) override;
-  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) override;
+  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
+               std::span<float> maxima) override;
   int num_threads() const override { return pool_->num_threads(); }
   void parallel_for(int num_chunks, FunctionRef<void(int chunk_idx)> fn) override {
     pool_->parallel_for(num_chunks, [fn](int chunk_idx, int) { fn(chunk_idx); });
@@ -39,7 +40,7 @@ class Decoder final : public Model {
   // residual += delta (null: nothing to add), then its norm into the activations.
   void add_and_norm(Step& step, float* delta, const std::vector<float>& delta_weight,
                     const std::vector<float>& weight, std::int64_t num_rows);
-  void compute_logits(Step& step, std::span<float> logits);
+  void compute_logits(Step& step, std::span<float> logits, std::span<float> maxima);
 
   ModelConfig config_;
   Weights weights_;

@@ -19,9 +19,10 @@ class CountingModel final : public Model {
   void reserve(int max_tokens, int max_seqs, int max_outputs) override {
     model_.reserve(max_tokens, max_seqs, max_outputs);
   }
-  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) override {
+  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
+               std::span<float> maxima) override {
     testing::counts_every_thread = true;
-    model_.forward(batch, kv, logits);
+    model_.forward(batch, kv, logits, maxima);
     testing::counts_every_thread = false;
   }
 

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "base/row_maxima.h"
 #include "cpu/isa.h"
 #include "model/loader.h"
 #include "model/sequence_set.h"
@@ -25,6 +26,35 @@ struct Case {
   Isa isa;
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
+
+// Passes steps on, and holds the maxima against the logits.
+class MaximaModel final : public Model {
+ public:
+  explicit MaximaModel(Model& model) : model_(model) {}
+  const ModelLimits& limits() const override { return model_.limits(); }
+  const KvLayout& kv_layout() const override { return model_.kv_layout(); }
+  void reserve(int max_tokens, int max_seqs, int max_outputs) override {
+    model_.reserve(max_tokens, max_seqs, max_outputs);
+  }
+  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
+               std::span<float>) override {
+    const auto vocab_size = static_cast<std::size_t>(limits().vocab_size);
+    const std::size_t per_row = maxima_size(vocab_size);
+    std::vector<float> maxima(static_cast<std::size_t>(batch.num_outputs()) * per_row, 1e9f);
+    model_.forward(batch, kv, logits, maxima);
+    for (std::size_t i = 0; i < maxima.size(); ++i) {
+      const auto row = logits.subspan(i / per_row * vocab_size, vocab_size);
+      const auto block = row.subspan(i % per_row * kMaximaBlock);
+      const auto end = block.begin() + std::min<std::ptrdiff_t>(kMaximaBlock, std::ssize(block));
+      EXPECT_EQ(maxima[i], *std::max_element(block.begin(), end)) << i;
+    }
+    num_rows += batch.num_outputs();
+  }
+  int num_rows = 0;
+
+ private:
+  Model& model_;
+};
 
 std::vector<Case> cases() {
   std::vector<Case> all;
@@ -243,6 +273,28 @@ TEST(Loader, reports_progress_up_to_the_whole) {
   ASSERT_TRUE(load_model(source, config, options));
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
   EXPECT_EQ(seen.back(), total);
+}
+
+TEST(Decoder, GivesTheMaximaOfItsLogits) {
+  for (const float softcap : {0.0f, 2.0f}) {
+    ModelConfig config = testing::tiny_llama();
+    config.logit_softcap = softcap;
+    for (const Isa isa : supported_isas()) {
+      LoadOptions options;
+      options.isa = isa;
+      options.num_threads = 2;
+      const testing::RandomWeights source(config, {});
+      const auto model = load_model(source, config, options);
+      ASSERT_TRUE(model);
+      MaximaModel checking(**model);
+      SequenceSet set(checking, 1, 64, 64, 64);
+      const std::vector<TokenId> ids(20, 7);
+      const std::vector<std::int32_t> wanted = {3, 4, 19};
+      const SequenceSet::Part part{0, ids, wanted};
+      set.step({&part, 1});
+      EXPECT_EQ(checking.num_rows, 3);
+    }
+  }
 }
 
 }  // namespace

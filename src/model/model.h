@@ -40,9 +40,11 @@ class Model {
   // calling it again changes the sizes.
   virtual void reserve(int max_tokens, int max_seqs, int max_outputs) = 0;
 
-  // Computes the batch, writes its K and V into `kv`, and writes logits [num_outputs, vocab_size].
-  // Called from one thread, the one that owns the model's thread pool.
-  virtual void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) = 0;
+  // Computes the batch, writes its K and V into `kv`, and writes logits [num_outputs, vocab_size]
+  // and, unless `maxima` is empty, their maxima [num_outputs, maxima_size(vocab_size)]
+  // (base/row_maxima.h). Called from one thread, the one that owns the model's thread pool.
+  virtual void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
+                       std::span<float> maxima) = 0;
 
   // The model's compute threads, for other work of the thread that calls forward(): calls
   // fn(chunk_idx) once for each chunk in [0, num_chunks), in any order, and returns when all are

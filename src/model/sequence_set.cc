@@ -77,7 +77,7 @@ std::span<const float> SequenceSet::step(std::span<const Part> parts) {
   batch.seq_lens = seq_lens_;
   batch.groups = groups;
   batch.logits_indices = logits_indices_;
-  model_.forward(batch, kv_, logits_);
+  model_.forward(batch, kv_, logits_, {});
   return std::span<const float>(logits_).first(
       logits_indices_.size() * static_cast<std::size_t>(model_.limits().vocab_size));
 }

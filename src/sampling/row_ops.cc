@@ -103,9 +103,50 @@ class WeightSum {
   std::uint64_t total_ = 0;
 };
 
+template <typename BlockMax>
+void select_top_blocks(std::span<const float> row, int k, std::vector<Candidate>& out,
+                       BlockMax block_max) {
+  out.clear();
+  if (k <= 0) return;
+  const auto keep = static_cast<std::size_t>(k);
+  const auto shrink = [&] {
+    if (out.size() <= keep) return;
+    std::nth_element(out.begin(), out.begin() + (k - 1), out.end(), ranks_before);
+    out.resize(keep);
+  };
+  // Candidates come in ascending id, so one that only equals the threshold ranks behind the k
+  // that are there.
+  float threshold = kMinusInf;
+  for (std::size_t begin = 0; begin < row.size(); begin += kMaximaBlock) {
+    const std::size_t end = std::min(begin + kMaximaBlock, row.size());
+    if (!(block_max(begin, end) > threshold)) continue;
+    for (std::size_t i = begin; i < end; ++i) {
+      if (row[i] > threshold) out.push_back({row[i], static_cast<TokenId>(i)});
+    }
+    if (out.size() >= 2 * keep) {
+      shrink();
+      threshold = out[keep - 1].value;
+    }
+  }
+  shrink();
+}
+
 }  // namespace
 
 float row_max(std::span<const float> row) { return max_of_block(row.data(), row.size()); }
+
+void row_maxima(std::span<const float> row, std::span<float> maxima) {
+  row_maxima(row.data(), row.size(), maxima.data());
+}
+
+TokenId row_argmax(std::span<const float> row, std::span<const float> maxima) {
+  const TokenId block = row_argmax(maxima);
+  if (block < 0) return -1;
+  const auto best = maxima[static_cast<std::size_t>(block)];
+  std::size_t i = static_cast<std::size_t>(block) * kMaximaBlock;
+  while (row[i] != best) ++i;
+  return static_cast<TokenId>(i);
+}
 
 TokenId row_argmax(std::span<const float> row) {
   // The search for the index touches only the block with the maximum, which is still in L1.
@@ -177,31 +218,16 @@ int row_rank(std::span<const float> row, float value, TokenId id) {
   return rank;
 }
 
+void select_top(std::span<const float> row, std::span<const float> maxima, int k,
+                std::vector<Candidate>& out) {
+  select_top_blocks(row, k, out,
+                    [&](std::size_t begin, std::size_t) { return maxima[begin / kMaximaBlock]; });
+}
+
 void select_top(std::span<const float> row, int k, std::vector<Candidate>& out) {
-  out.clear();
-  if (k <= 0) return;
-  constexpr std::size_t kBlock = 64;
-  const auto keep = static_cast<std::size_t>(k);
-  const auto shrink = [&] {
-    if (out.size() <= keep) return;
-    std::nth_element(out.begin(), out.begin() + (k - 1), out.end(), ranks_before);
-    out.resize(keep);
-  };
-  // Candidates come in ascending id, so one that only equals the threshold ranks behind the k
-  // that are there.
-  float threshold = kMinusInf;
-  for (std::size_t begin = 0; begin < row.size(); begin += kBlock) {
-    const std::size_t end = std::min(begin + kBlock, row.size());
-    if (!(max_of_block(row.data() + begin, end - begin) > threshold)) continue;
-    for (std::size_t i = begin; i < end; ++i) {
-      if (row[i] > threshold) out.push_back({row[i], static_cast<TokenId>(i)});
-    }
-    if (out.size() >= 2 * keep) {
-      shrink();
-      threshold = out[keep - 1].value;
-    }
-  }
-  shrink();
+  select_top_blocks(row, k, out, [&](std::size_t begin, std::size_t end) {
+    return max_of_block(row.data() + begin, end - begin);
+  });
 }
 
 }  // namespace dunlin

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/row_maxima.h"
 #include "dunlin/types.h"
 
 namespace dunlin {
@@ -31,7 +32,11 @@ inline bool ranks_before(const Candidate& a, const Candidate& b) {
 // The largest logit; -inf where there is none above it.
 float row_max(std::span<const float> row);
 
-// The lowest id of the largest logit; -1 where no logit is above -inf. One pass.
+// maxima [maxima_size(vocab_size)] of the row (base/row_maxima.h).
+void row_maxima(std::span<const float> row, std::span<float> maxima);
+
+// The lowest id of the largest logit; -1 where no logit is above -inf.
+TokenId row_argmax(std::span<const float> row, std::span<const float> maxima);
 TokenId row_argmax(std::span<const float> row);
 
 // Weights under max = row_max(row) > -inf. A maximum of +inf gives its tokens all the weight.
@@ -46,8 +51,10 @@ double row_sum_exp(std::span<const float> row, float max);
 int row_rank(std::span<const float> row, float value, TokenId id);
 
 // The k best candidates above -inf (fewer where there are fewer), in no particular order. No full
-// sort: one pass that keeps at most 2k and a rising threshold. `out` needs a capacity of
-// 2k + 64 not to allocate.
+// sort: one pass over the blocks that keeps at most 2k and a rising threshold. `out` needs a
+// capacity of 2k + 64 not to allocate.
+void select_top(std::span<const float> row, std::span<const float> maxima, int k,
+                std::vector<Candidate>& out);
 void select_top(std::span<const float> row, int k, std::vector<Candidate>& out);
 
 }  // namespace dunlin

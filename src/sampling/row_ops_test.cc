@@ -33,6 +33,31 @@ TEST(RowArgmax, TakesTheLowestIdOfTheLargestLogitAtEverySize) {
   }
 }
 
+TEST(RowMaxima, AreThoseOfEachBlockAndLeadToTheSameArgmax) {
+  for (const std::size_t size : {1, 15, 16, 17, 33, 1000}) {
+    auto row = random_row(static_cast<unsigned>(size), size);
+    for (std::size_t i = 0; i < size; i += 5) row[i] = NAN;
+    if (size > 40) std::fill_n(row.begin() + 16, 16, NAN);
+    std::vector<float> maxima(maxima_size(size));
+    row_maxima(row, maxima);
+    for (std::size_t b = 0; b < maxima.size(); ++b) {
+      float best = -kInf;
+      for (std::size_t i = b * 16; i < std::min(size, b * 16 + 16); ++i) {
+        if (row[i] > best) best = row[i];
+      }
+      EXPECT_EQ(maxima[b], best) << size << " block " << b;
+    }
+    EXPECT_EQ(row_argmax(row, maxima), row_argmax(row)) << size;
+    std::vector<Candidate> a, b;
+    select_top(row, 7, a);
+    select_top(row, maxima, 7, b);
+    std::sort(a.begin(), a.end(), ranks_before);
+    std::sort(b.begin(), b.end(), ranks_before);
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].id, b[i].id) << size;
+  }
+}
+
 TEST(RowArgmax, SkipsWhatIsNotANumberAndRefusesARowWithoutNumbers) {
   std::vector<float> row(100, NAN);
   EXPECT_EQ(row_argmax(row), -1);

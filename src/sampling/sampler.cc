@@ -10,7 +10,8 @@
 namespace dunlin {
 namespace {
 
-constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kMinusInf = -kInf;
 constexpr float kGreedyBelow = 1e-5f;
 // Up to here top_k works on a sorted list of its own; beyond, on the whole row.
 constexpr int kMaxListedTopK = 2048;
@@ -34,25 +35,32 @@ std::uint64_t target_of(double u, std::uint64_t total) {
 Sampler::Sampler(int vocab_size)
     : vocab_size_(vocab_size),
       raw_(static_cast<std::size_t>(vocab_size)),
+      maxima_(maxima_size(static_cast<std::size_t>(vocab_size))),
       weights_(static_cast<std::size_t>(vocab_size)),
       bitmask_((static_cast<std::size_t>(vocab_size) + 31) / 32) {
+  live_.reserve(maxima_.size());
   // A top_p below 1 may look at the whole row.
   candidates_.reserve(static_cast<std::size_t>(vocab_size) + 2 * kMaxListedTopK + 64);
 }
 
-std::optional<TokenId> Sampler::sample(std::span<float> row, const SampleInput& input,
-                                       TokenLogprobs* logprobs) {
+std::span<const float> Sampler::maxima_of(std::span<const float> row) {
+  row_maxima(row, maxima_);
+  return maxima_;
+}
+
+std::optional<TokenId> Sampler::sample(std::span<float> row, std::span<const float> maxima,
+                                       const SampleInput& input, TokenLogprobs* logprobs) {
   DUNLIN_CHECK(row.size() == static_cast<std::size_t>(vocab_size_), "a row is [vocab_size]");
   const SamplingParams& params = *input.params;
   const bool wants_logprobs = logprobs != nullptr && params.num_logprobs >= 0;
   if (wants_logprobs) std::copy(row.begin(), row.end(), raw_.begin());
-  process(row, input);
+  if (process(row, input) || maxima.empty()) maxima = maxima_of(row);
 
   std::optional<TokenId> token;
   if (is_greedy(params)) {
-    const TokenId best = row_argmax(row);
+    const TokenId best = row_argmax(row, maxima);
     if (best >= 0) token = best;
-  } else if (const auto kept = keep(row, params)) {
+  } else if (const auto kept = keep(row, maxima, params)) {
     token = walk(row, *kept, uniform_at(params.seed, params.choice_idx, input.position));
   }
   if (wants_logprobs && token) {
@@ -61,8 +69,11 @@ std::optional<TokenId> Sampler::sample(std::span<float> row, const SampleInput& 
   return token;
 }
 
-void Sampler::process(std::span<float> row, const SampleInput& input) {
+bool Sampler::process(std::span<float> row, const SampleInput& input) {
   const SamplingParams& params = *input.params;
+  const bool changes = !params.logit_bias.empty() || has_penalties(params) ||
+                       !input.forbidden.empty() || input.constraint != nullptr;
+  if (!changes) return false;
   apply_logit_bias(params.logit_bias, row);
   if (has_penalties(params)) {
     DUNLIN_CHECK(input.counts != nullptr, "penalties need the token counts");
@@ -73,11 +84,42 @@ void Sampler::process(std::span<float> row, const SampleInput& input) {
     input.constraint->fill_bitmask(bitmask_);
     apply_bitmask(bitmask_, row);
   }
+  return true;
+}
+
+template <typename F>
+bool Sampler::any_live(F fn) const {
+  for (const std::int32_t block : live_) {
+    const auto first = static_cast<std::int32_t>(kMaximaBlock) * block;
+    const std::int32_t end = std::min(first + static_cast<std::int32_t>(kMaximaBlock), vocab_size_);
+    for (TokenId id = first; id < end; ++id) {
+      if (fn(id)) return true;
+    }
+  }
+  return false;
+}
+
+std::uint64_t Sampler::weigh(std::span<const float> row, std::span<const float> maxima, float max,
+                             float temperature) {
+  // 2^30 exp(-22) is 0.3: what is farther below the maximum weighs nothing.
+  const float least = max == kInf ? kInf : max - 22 * temperature;
+  live_.clear();
+  std::uint64_t total = 0;
+  for (std::size_t b = 0; b < maxima.size(); ++b) {
+    if (!(maxima[b] >= least)) continue;
+    live_.push_back(static_cast<std::int32_t>(b));
+    const std::size_t begin = b * kMaximaBlock;
+    const std::size_t count = std::min(kMaximaBlock, row.size() - begin);
+    total += row_weights(row.subspan(begin, count), max, temperature,
+                         std::span(weights_).subspan(begin, count));
+  }
+  return total;
 }
 
 std::optional<Sampler::Kept> Sampler::keep(std::span<const float> row,
+                                           std::span<const float> maxima,
                                            const SamplingParams& params) {
-  const float max = row_max(row);
+  const float max = row_max(maxima);
   if (!(max > kMinusInf)) return std::nullopt;
   Cut cut{kMinusInf, -1};
   if (params.min_p > 0) {
@@ -85,13 +127,13 @@ std::optional<Sampler::Kept> Sampler::keep(std::span<const float> row,
   }
   const bool has_top_k = params.top_k > 0 && params.top_k < vocab_size_;
   if (has_top_k) {
-    select_top(row, params.top_k, candidates_);
+    select_top(row, maxima, params.top_k, candidates_);
     if (params.top_k <= kMaxListedTopK) return keep_list(max, cut, params);
     const Candidate last = *std::max_element(candidates_.begin(), candidates_.end(), ranks_before);
     if (ranks_before(last, {cut.value, cut.id})) cut = {last.value, last.id};
   }
   Kept kept;
-  kept.total = row_weights(row, max, params.temperature, weights_);
+  kept.total = weigh(row, maxima, max, params.temperature);
   if (has_top_k || params.min_p > 0) kept.total = mass_of(row, cut);
   if (params.top_p < 1) cut = nucleus(row, cut, params.top_p, &kept.total);
   kept.cut = cut;
@@ -129,9 +171,11 @@ Sampler::Kept Sampler::keep_list(float max, const Cut& min_p_cut, const Sampling
 
 std::uint64_t Sampler::mass_of(std::span<const float> row, const Cut& cut) const {
   std::uint64_t mass = 0;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    mass += cut.keeps(row[i], static_cast<TokenId>(i)) ? weights_[i] : 0;
-  }
+  any_live([&](TokenId id) {
+    const auto i = static_cast<std::size_t>(id);
+    mass += cut.keeps(row[i], id) ? weights_[i] : 0;
+    return false;
+  });
   return mass;
 }
 
@@ -146,11 +190,12 @@ Sampler::Cut Sampler::nucleus(std::span<const float> row, const Cut& cut, float 
   const std::uint64_t average = (*total - target) / static_cast<unsigned>(vocab_size_);
   const auto least = static_cast<Weight>(average - average / 1024);
   candidates_.clear();
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (weights_[i] < least || weights_[i] == 0) continue;
-    const auto id = static_cast<TokenId>(i);
+  any_live([&](TokenId id) {
+    const auto i = static_cast<std::size_t>(id);
+    if (weights_[i] < least || weights_[i] == 0) return false;
     if (cut.keeps(row[i], id)) candidates_.push_back({row[i], id});
-  }
+    return false;
+  });
   const auto weight_at = [&](const Candidate& c) {
     return weights_[static_cast<std::size_t>(c.id)];
   };
@@ -182,11 +227,14 @@ TokenId Sampler::walk(std::span<const float> row, const Kept& kept, double u) co
       if (sum > target) return candidates_[i].id;
     }
   } else {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const auto id = static_cast<TokenId>(i);
+    TokenId drawn = -1;
+    const bool found = any_live([&](TokenId id) {
+      const auto i = static_cast<std::size_t>(id);
       sum += kept.cut.keeps(row[i], id) ? weights_[i] : 0;
-      if (sum > target) return id;
-    }
+      drawn = id;
+      return sum > target;
+    });
+    if (found) return drawn;
   }
   DUNLIN_CHECK(false, "the running sum exceeds every target below the total");
 }
@@ -194,17 +242,18 @@ TokenId Sampler::walk(std::span<const float> row, const Kept& kept, double u) co
 std::vector<std::pair<TokenId, Weight>> Sampler::distribution(std::span<const float> row,
                                                               const SamplingParams& params) {
   std::vector<std::pair<TokenId, Weight>> result;
-  const auto kept = keep(row, params);
+  const auto kept = keep(row, maxima_of(row), params);
   if (!kept) return result;
   if (kept->is_list) {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       if (weights_[i] > 0) result.emplace_back(candidates_[i].id, weights_[i]);
     }
   } else {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const auto id = static_cast<TokenId>(i);
+    any_live([&](TokenId id) {
+      const auto i = static_cast<std::size_t>(id);
       if (weights_[i] > 0 && kept->cut.keeps(row[i], id)) result.emplace_back(id, weights_[i]);
-    }
+      return false;
+    });
   }
   return result;
 }

@@ -43,11 +43,11 @@ class Sampler {
  public:
   explicit Sampler(int vocab_size);
 
-  // Draws from `row` [vocab_size], which is changed. nullopt: no token may come next (everything
-  // masked, or the model gave no number). `logprobs` is filled where params asks for it; may be
-  // null.
-  std::optional<TokenId> sample(std::span<float> row, const SampleInput& input,
-                                TokenLogprobs* logprobs);
+  // Draws from `row` [vocab_size], which is changed. maxima: of the row (row_maxima), or empty.
+  // nullopt: no token may come next (everything masked, or the model gave no number). `logprobs` is
+  // filled where params asks for it; may be null.
+  std::optional<TokenId> sample(std::span<float> row, std::span<const float> maxima,
+                                const SampleInput& input, TokenLogprobs* logprobs);
 
   // What step 8 draws from, after steps 4 to 7 on `row`: kept tokens with a weight, ascending id.
   // For tests and inspection; allocates.
@@ -68,16 +68,29 @@ class Sampler {
     std::uint64_t total = 0;
   };
 
-  void process(std::span<float> row, const SampleInput& input);
-  std::optional<Kept> keep(std::span<const float> row, const SamplingParams& params);
+  // Whether it changed the row.
+  bool process(std::span<float> row, const SampleInput& input);
+  std::span<const float> maxima_of(std::span<const float> row);
+  std::optional<Kept> keep(std::span<const float> row, std::span<const float> maxima,
+                           const SamplingParams& params);
   Kept keep_list(float max, const Cut& min_p_cut, const SamplingParams& params);
+  // Sets live_ and the weights of the tokens in it; returns their sum.
+  std::uint64_t weigh(std::span<const float> row, std::span<const float> maxima, float max,
+                      float temperature);
   std::uint64_t mass_of(std::span<const float> row, const Cut& cut) const;
+  // fn(id) for the tokens of live blocks, ascending, until it returns true; whether it did.
+  template <typename F>
+  bool any_live(F fn) const;
   Cut nucleus(std::span<const float> row, const Cut& cut, float top_p, std::uint64_t* total);
   TokenId walk(std::span<const float> row, const Kept& kept, double u) const;
 
   int vocab_size_;
-  std::vector<float> raw_;       // [vocab_size] the row before processing
-  std::vector<Weight> weights_;  // [vocab_size], or of candidates_ under is_list
+  std::vector<float> raw_;     // [vocab_size] the row before processing
+  std::vector<float> maxima_;  // of a row that was changed or came without
+  // The blocks of tokens with a weight, ascending: for a peaked row a few per cent of all.
+  std::vector<std::int32_t> live_;
+  std::vector<Weight>
+      weights_;  // [vocab_size], set in live blocks; or of candidates_ under is_list
   std::vector<Candidate> candidates_;
   std::vector<std::uint32_t> bitmask_;  // [ceil(vocab_size / 32)]
 };

@@ -96,7 +96,7 @@ TokenId draw(Sampler& sampler, std::vector<float> row, const SamplingParams& par
   SampleInput input;
   input.params = &params;
   input.position = position;
-  return sampler.sample(row, input, nullptr).value();
+  return sampler.sample(row, {}, input, nullptr).value();
 }
 
 // Pearson's statistic against the stated probabilities; cells below 5 expected draws are joined.
@@ -189,6 +189,30 @@ TEST(Sampler, TheSameSeedChoiceAndPositionDrawTheSameToken) {
   EXPECT_NE(first, other_seed);
 }
 
+TEST(Sampler, DrawsTheSameWithMaximaGivenAndFound) {
+  constexpr std::size_t kSize = 1003;
+  Sampler sampler(kSize);
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    auto row = random_row(seed, kSize, seed % 2 == 0 ? 3.0f : 30.0f);
+    if (seed % 7 == 0) row[5] = NAN;
+    if (seed % 11 == 0) row[900] = kInf;
+    std::vector<float> maxima(maxima_size(kSize));
+    row_maxima(row, maxima);
+    SamplingParams params;
+    params.temperature = 0.4f * static_cast<float>(seed % 4);
+    params.top_p = seed % 3 == 0 ? 0.9f : 1.0f;
+    params.top_k = seed % 5 == 0 ? 20 : 0;
+    if (seed % 4 == 3) params.logit_bias = {{17, 40.0f}};  // the given maxima hold no more
+    SampleInput input;
+    input.params = &params;
+    input.position = seed;
+    std::vector<float> first = row, second = row;
+    const auto found = sampler.sample(first, {}, input, nullptr);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(sampler.sample(second, maxima, input, nullptr), found) << seed;
+  }
+}
+
 TEST(Sampler, IsGreedyAtTemperatureZeroWithTiesToTheLowestId) {
   Sampler sampler(5);
   SamplingParams params;
@@ -206,11 +230,11 @@ TEST(Sampler, RefusesWhereNoTokenMayCome) {
     SampleInput input;
     input.params = &params;
     std::vector<float> nothing = {NAN, -kInf, NAN};
-    EXPECT_FALSE(sampler.sample(nothing, input, nullptr).has_value());
+    EXPECT_FALSE(sampler.sample(nothing, {}, input, nullptr).has_value());
     const std::vector<TokenId> all = {0, 1, 2};
     input.forbidden = all;
     std::vector<float> row = {1, 2, 3};
-    EXPECT_FALSE(sampler.sample(row, input, nullptr).has_value());
+    EXPECT_FALSE(sampler.sample(row, {}, input, nullptr).has_value());
   }
 }
 
@@ -250,7 +274,7 @@ TEST(Sampler, StaysWithinAConstraintAndReportsTheRawLogprobs) {
   input.constraint = &constraint;
   std::vector<float> row = {1, 4, 2, 3};
   TokenLogprobs logprobs;
-  EXPECT_EQ(sampler.sample(row, input, &logprobs), 2);
+  EXPECT_EQ(sampler.sample(row, {}, input, &logprobs), 2);
   EXPECT_EQ(logprobs.rank, 2);
   ASSERT_EQ(logprobs.top.size(), 1u);
   EXPECT_EQ(logprobs.top[0].first, 1) << "the model's own favourite";

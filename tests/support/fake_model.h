@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/row_maxima.h"
 #include "kv/kv_storage.h"
 #include "model/model.h"
 
@@ -77,7 +78,8 @@ class FakeModel final : public Model {
     max_outputs_ = max_outputs;
   }
 
-  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits) override {
+  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
+               std::span<float> maxima) override {
     if (before_forward) before_forward(batch);
     ++num_forwards_;
     check(batch, logits);
@@ -85,7 +87,10 @@ class FakeModel final : public Model {
     for (int g = 0; g < static_cast<int>(batch.groups.size()); ++g) run_group(batch, kv, g);
     const auto vocab = static_cast<std::size_t>(limits_.vocab_size);
     for (std::size_t i = 0; i < hashes_.size(); ++i) {
-      fake_logits(hashes_[i], logits.subspan(i * vocab, vocab));
+      const std::span<float> row = logits.subspan(i * vocab, vocab);
+      fake_logits(hashes_[i], row);
+      if (maxima.empty()) continue;
+      row_maxima(row.data(), vocab, maxima.data() + i * maxima_size(vocab));
     }
   }
 
