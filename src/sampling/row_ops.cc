@@ -192,6 +192,19 @@ std::uint64_t row_weights(std::span<const float> row, float max, float temperatu
   return sum.total();
 }
 
+std::uint64_t block_weights(const float* block, float max, float temperature, Weight* weights) {
+  const float inverse = 1.0f / temperature;
+  Ints low{}, high{};
+  for (std::size_t i = 0; i < kMaximaBlock; i += kLanes) {
+    const Ints w = weight_lanes(load(block + i), max, inverse);
+    std::memcpy(weights + i, &w, sizeof w);
+    low += w & 0xFFFF;
+    high += w >> 16;
+  }
+  const auto sum = [](Ints v) { return static_cast<std::uint64_t>(v[0] + v[1] + v[2] + v[3]); };
+  return sum(low) + (sum(high) << 16);
+}
+
 double row_sum_exp(std::span<const float> row, float max) {
   // Short chains in float, their sums in double.
   constexpr std::size_t kBlock = 16 * kLanes;

@@ -44,6 +44,9 @@ TokenId row_argmax(std::span<const float> row);
 std::uint64_t row_weights(std::span<const float> row, float max, float temperature,
                           std::span<Weight> weights);
 
+// The same for one block of kMaximaBlock logits, max finite.
+std::uint64_t block_weights(const float* block, float max, float temperature, Weight* weights);
+
 // sum_i exp(row[i] - max), in double.
 double row_sum_exp(std::span<const float> row, float max);
 

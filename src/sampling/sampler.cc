@@ -88,30 +88,39 @@ bool Sampler::process(std::span<float> row, const SampleInput& input) {
 }
 
 template <typename F>
-bool Sampler::any_live(F fn) const {
-  for (const std::int32_t block : live_) {
-    const auto first = static_cast<std::int32_t>(kMaximaBlock) * block;
-    const std::int32_t end = std::min(first + static_cast<std::int32_t>(kMaximaBlock), vocab_size_);
-    for (TokenId id = first; id < end; ++id) {
-      if (fn(id)) return true;
-    }
+void Sampler::for_tokens(const LiveBlock& block, F fn) const {
+  const auto first = static_cast<std::int32_t>(kMaximaBlock) * block.idx;
+  const std::int32_t end = std::min(first + static_cast<std::int32_t>(kMaximaBlock), vocab_size_);
+  for (TokenId id = first; id < end; ++id) fn(id);
+}
+
+template <typename F>
+void Sampler::for_kept(std::span<const float> row, const Cut& cut, F fn) const {
+  for (const LiveBlock& block : live_) {
+    if (block.max < cut.value) continue;
+    for_tokens(block, [&](TokenId id) {
+      if (cut.keeps(row[static_cast<std::size_t>(id)], id)) fn(id);
+    });
   }
-  return false;
 }
 
 std::uint64_t Sampler::weigh(std::span<const float> row, std::span<const float> maxima, float max,
-                             float temperature) {
+                             float temperature, float cut) {
   // 2^30 exp(-22) is 0.3: what is farther below the maximum weighs nothing.
-  const float least = max == kInf ? kInf : max - 22 * temperature;
+  const float least = std::max(cut, max == kInf ? kInf : max - 22 * temperature);
   live_.clear();
   std::uint64_t total = 0;
   for (std::size_t b = 0; b < maxima.size(); ++b) {
     if (!(maxima[b] >= least)) continue;
-    live_.push_back(static_cast<std::int32_t>(b));
     const std::size_t begin = b * kMaximaBlock;
     const std::size_t count = std::min(kMaximaBlock, row.size() - begin);
-    total += row_weights(row.subspan(begin, count), max, temperature,
-                         std::span(weights_).subspan(begin, count));
+    const std::uint64_t sum =
+        count == kMaximaBlock && max != kInf
+            ? block_weights(row.data() + begin, max, temperature, weights_.data() + begin)
+            : row_weights(row.subspan(begin, count), max, temperature,
+                          std::span(weights_).subspan(begin, count));
+    live_.push_back({static_cast<std::int32_t>(b), maxima[b], sum});
+    total += sum;
   }
   return total;
 }
@@ -133,7 +142,7 @@ std::optional<Sampler::Kept> Sampler::keep(std::span<const float> row,
     if (ranks_before(last, {cut.value, cut.id})) cut = {last.value, last.id};
   }
   Kept kept;
-  kept.total = weigh(row, maxima, max, params.temperature);
+  kept.total = weigh(row, maxima, max, params.temperature, cut.value);
   if (has_top_k || params.min_p > 0) kept.total = mass_of(row, cut);
   if (params.top_p < 1) cut = nucleus(row, cut, params.top_p, &kept.total);
   kept.cut = cut;
@@ -171,11 +180,7 @@ Sampler::Kept Sampler::keep_list(float max, const Cut& min_p_cut, const Sampling
 
 std::uint64_t Sampler::mass_of(std::span<const float> row, const Cut& cut) const {
   std::uint64_t mass = 0;
-  any_live([&](TokenId id) {
-    const auto i = static_cast<std::size_t>(id);
-    mass += cut.keeps(row[i], id) ? weights_[i] : 0;
-    return false;
-  });
+  for_kept(row, cut, [&](TokenId id) { mass += weights_[static_cast<std::size_t>(id)]; });
   return mass;
 }
 
@@ -190,12 +195,14 @@ Sampler::Cut Sampler::nucleus(std::span<const float> row, const Cut& cut, float 
   const std::uint64_t average = (*total - target) / static_cast<unsigned>(vocab_size_);
   const auto least = static_cast<Weight>(average - average / 1024);
   candidates_.clear();
-  any_live([&](TokenId id) {
-    const auto i = static_cast<std::size_t>(id);
-    if (weights_[i] < least || weights_[i] == 0) return false;
-    if (cut.keeps(row[i], id)) candidates_.push_back({row[i], id});
-    return false;
-  });
+  for (const LiveBlock& block : live_) {
+    if (block.sum < least || block.max < cut.value) continue;
+    for_tokens(block, [&](TokenId id) {
+      const auto i = static_cast<std::size_t>(id);
+      if (weights_[i] < least || weights_[i] == 0) return;
+      if (cut.keeps(row[i], id)) candidates_.push_back({row[i], id});
+    });
+  }
   const auto weight_at = [&](const Candidate& c) {
     return weights_[static_cast<std::size_t>(c.id)];
   };
@@ -227,14 +234,22 @@ TokenId Sampler::walk(std::span<const float> row, const Kept& kept, double u) co
       if (sum > target) return candidates_[i].id;
     }
   } else {
-    TokenId drawn = -1;
-    const bool found = any_live([&](TokenId id) {
-      const auto i = static_cast<std::size_t>(id);
-      sum += kept.cut.keeps(row[i], id) ? weights_[i] : 0;
-      drawn = id;
-      return sum > target;
-    });
-    if (found) return drawn;
+    const bool is_whole = kept.cut.value == kMinusInf;
+    for (const LiveBlock& block : live_) {
+      if (block.max < kept.cut.value) continue;
+      if (is_whole && sum + block.sum <= target) {
+        sum += block.sum;
+        continue;
+      }
+      TokenId drawn = -1;
+      for_tokens(block, [&](TokenId id) {
+        const auto i = static_cast<std::size_t>(id);
+        if (drawn >= 0 || !kept.cut.keeps(row[i], id)) return;
+        sum += weights_[i];
+        if (sum > target) drawn = id;
+      });
+      if (drawn >= 0) return drawn;
+    }
   }
   DUNLIN_CHECK(false, "the running sum exceeds every target below the total");
 }
@@ -249,10 +264,9 @@ std::vector<std::pair<TokenId, Weight>> Sampler::distribution(std::span<const fl
       if (weights_[i] > 0) result.emplace_back(candidates_[i].id, weights_[i]);
     }
   } else {
-    any_live([&](TokenId id) {
-      const auto i = static_cast<std::size_t>(id);
-      if (weights_[i] > 0 && kept->cut.keeps(row[i], id)) result.emplace_back(id, weights_[i]);
-      return false;
+    for_kept(row, kept->cut, [&](TokenId id) {
+      const Weight weight = weights_[static_cast<std::size_t>(id)];
+      if (weight > 0) result.emplace_back(id, weight);
     });
   }
   return result;

@@ -74,13 +74,23 @@ class Sampler {
   std::optional<Kept> keep(std::span<const float> row, std::span<const float> maxima,
                            const SamplingParams& params);
   Kept keep_list(float max, const Cut& min_p_cut, const SamplingParams& params);
-  // Sets live_ and the weights of the tokens in it; returns their sum.
+  // A block of tokens that have a weight.
+  struct LiveBlock {
+    std::int32_t idx;
+    float max;          // logit
+    std::uint64_t sum;  // of the weights
+  };
+  // Sets live_, without blocks that are below `cut`, and the weights of the tokens in it; returns
+  // their sum.
   std::uint64_t weigh(std::span<const float> row, std::span<const float> maxima, float max,
-                      float temperature);
+                      float temperature, float cut);
   std::uint64_t mass_of(std::span<const float> row, const Cut& cut) const;
-  // fn(id) for the tokens of live blocks, ascending, until it returns true; whether it did.
+  // fn(id) for the tokens of a block.
   template <typename F>
-  bool any_live(F fn) const;
+  void for_tokens(const LiveBlock& block, F fn) const;
+  // fn(id) for the tokens within the cut, ascending.
+  template <typename F>
+  void for_kept(std::span<const float> row, const Cut& cut, F fn) const;
   Cut nucleus(std::span<const float> row, const Cut& cut, float top_p, std::uint64_t* total);
   TokenId walk(std::span<const float> row, const Kept& kept, double u) const;
 
@@ -88,7 +98,7 @@ class Sampler {
   std::vector<float> raw_;     // [vocab_size] the row before processing
   std::vector<float> maxima_;  // of a row that was changed or came without
   // The blocks of tokens with a weight, ascending: for a peaked row a few per cent of all.
-  std::vector<std::int32_t> live_;
+  std::vector<LiveBlock> live_;
   std::vector<Weight>
       weights_;  // [vocab_size], set in live blocks; or of candidates_ under is_list
   std::vector<Candidate> candidates_;
