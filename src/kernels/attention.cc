@@ -30,9 +30,12 @@ struct Call {
 
   int heads_per_kv_head() const { return params.num_heads / layer.num_kv_heads; }
   std::int64_t o_stride() const { return attention_o_stride(layer.head_dim_v); }
-  int token_of(const Tile& tile, int row) const { return tile.first_token + row / tile.num_heads; }
+  int token_of(const Tile& tile, int row) const {
+    return tile.first_token + row % tile.rows_of_kv_head() / tile.num_heads;
+  }
   int head_of(const Tile& tile, int row) const {
-    return tile.kv_head * heads_per_kv_head() + tile.first_head + row % tile.num_heads;
+    const int kv_head = tile.kv_head + row / tile.rows_of_kv_head();
+    return kv_head * heads_per_kv_head() + tile.first_head + row % tile.num_heads;
   }
   void finish(const Tile& tile, int row, float m, float l, const float* o) const {
     const int head = head_of(tile, row);
@@ -69,7 +72,8 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
       .layer = &call.layer,
       .blocks = call.batch.block_tables.data() + tile.seq * call.batch.max_blocks_per_seq,
       .kv_head = tile.kv_head,
-      .num_rows = num_rows,
+      .num_kv_heads = tile.num_kv_heads,
+      .num_rows = tile.rows_of_kv_head(),
       .q = scratch.q,
       .begin = rows.begin.data(),
       .end = rows.end.data(),
@@ -118,9 +122,11 @@ void run_part(const Call& call, const Tile& tile, const AttentionPlanWork& work,
   }
 }
 
-void merge_divided(const Call& call, const Tile& tile, const AttentionWorkerScratch& scratch) {
+// Rows [first, end) of a divided tile.
+void merge_divided(const Call& call, const Tile& tile, int first, int end,
+                   const AttentionWorkerScratch& scratch) {
   const std::int64_t stride = call.o_stride(), rows = tile.num_rows();
-  for (int r = 0; r < rows; ++r) {
+  for (int r = first; r < end; ++r) {
     float m = kNothing, l = 0;
     std::fill_n(scratch.o, stride, 0.0f);
     for (std::int64_t split = tile.first_split(); split < tile.end_split(); ++split) {
@@ -156,9 +162,13 @@ void attention_with(ThreadPool& pool, const FloatKernels& kernels, const Attenti
   });
   const std::span<const std::int32_t> divided = plan.divided();
   if (divided.empty()) return;
-  pool.parallel_for(static_cast<int>(divided.size()), [&](int i, int worker) {
-    const std::int32_t tile = divided[static_cast<std::size_t>(i)];
-    merge_divided(call, plan.tiles()[static_cast<std::size_t>(tile)], plan.worker(worker));
+  // Each in as many parts as there are threads.
+  const int parts = pool.num_threads();
+  pool.parallel_for(static_cast<int>(divided.size()) * parts, [&](int i, int worker) {
+    const std::int32_t idx = divided[static_cast<std::size_t>(i / parts)];
+    const Tile& tile = plan.tiles()[static_cast<std::size_t>(idx)];
+    const int part = i % parts, rows = tile.num_rows();
+    merge_divided(call, tile, rows * part / parts, rows * (part + 1) / parts, plan.worker(worker));
   });
 }
 

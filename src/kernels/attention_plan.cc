@@ -13,11 +13,25 @@ constexpr std::int64_t kMaxChunkCost = 2'000'000;
 constexpr std::int64_t kMinChunkCost = 400'000;
 constexpr int kChunksPerThread = 4;
 constexpr std::int64_t kMaxPieces = 64;  // of one tile
-// Below so many rows a tile's time is that of reading K and V.
+// Below so many rows a KV head's time is that of reading K and V.
 constexpr std::int64_t kReadingRows = 4;
+// KV heads with at most so many rows each are joined, since a block's heads lie side by side and
+// memory gives longer stretches sooner ...
+constexpr int kMaxJoinedRows = 8;
+// ... where a thread has so many splits that it can do without the division by heads.
+constexpr std::int64_t kSplitsToJoin = 8;
 
 std::int64_t tile_rows_cost(const AttentionPlanTile& tile) {
-  return std::max<std::int64_t>(tile.num_rows(), kReadingRows);
+  return std::max<std::int64_t>(tile.rows_of_kv_head(), kReadingRows) * tile.num_kv_heads;
+}
+
+std::int64_t splits_of(const AttentionBatch& batch, const PagedKvLayer& layer) {
+  std::int64_t splits = 0;
+  for (const std::int32_t len : batch.seq_lens) {
+    const std::int32_t seen = layer.window > 0 ? std::min(len, layer.window) : len;
+    splits += (seen + kAttentionSplit - 1) / kAttentionSplit;
+  }
+  return splits;
 }
 
 std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
@@ -84,18 +98,24 @@ void AttentionScratch::Plan::build(const AttentionParams& params, const Attentio
   DUNLIN_CHECK(params.num_heads % layer.num_kv_heads == 0,
                "query heads must share KV heads evenly");
   tiles_.clear();
+  const bool join =
+      layer.num_kv_heads > 1 && splits_of(batch, layer) >= kSplitsToJoin * num_threads;
   for (int seq = 0; seq < static_cast<int>(batch.seq_lens.size()); ++seq)
-    add_tiles(params, batch, layer, seq);
+    add_tiles(params, batch, layer, seq, join);
   cut_into_works(layer.head_dim_k + layer.head_dim_v, num_threads);
 }
 
 // Last tokens first: in a long prompt they see the most, and the longest work should begin early.
 void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const AttentionBatch& batch,
-                                       const PagedKvLayer& layer, int seq) {
+                                       const PagedKvLayer& layer, int seq, bool join_kv_heads) {
   const int seq_begin = batch.query_start_loc[static_cast<std::size_t>(seq)];
   const int seq_end = batch.query_start_loc[static_cast<std::size_t>(seq) + 1];
   const int group = params.num_heads / layer.num_kv_heads;
   const int tokens_per_tile = std::max(1, kMaxTileRows / group);
+  const int rows = (seq_end - seq_begin) * group;
+  const int joined = join_kv_heads && rows <= kMaxJoinedRows
+                         ? std::min(layer.num_kv_heads, kMaxTileRows / rows)
+                         : 1;
   for (int end = seq_end; end > seq_begin; end -= tokens_per_tile) {
     const int begin = std::max(seq_begin, end - tokens_per_tile);
     AttentionPlanTile tile{};
@@ -105,7 +125,8 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
     tile.begin = visible_range(params, batch, layer, seq, begin).begin;
     tile.end = visible_range(params, batch, layer, seq, end - 1).end;
     tile.partial_row = -1;
-    for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; ++tile.kv_head) {
+    for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; tile.kv_head += joined) {
+      tile.num_kv_heads = std::min(joined, layer.num_kv_heads - tile.kv_head);
       for (tile.first_head = 0; tile.first_head < group; tile.first_head += kMaxTileRows) {
         tile.num_heads = std::min(kMaxTileRows, group - tile.first_head);
         tiles_.push_back(tile);

@@ -23,10 +23,12 @@ AttentionRange visible_range(const AttentionParams& params, const AttentionBatch
 // Rows of a kernel's outputs are padded to whole vectors of every instruction set.
 inline std::int64_t attention_o_stride(int head_dim_v) { return (head_dim_v + 15) / 16 * 16; }
 
-// Some tokens of one sequence with some query heads of one KV head.
+// Some tokens of one sequence with some query heads of one KV head, or of several neighbouring
+// ones, which a worker then reads together.
 struct AttentionPlanTile {
   int seq;
   int kv_head;
+  int num_kv_heads;
   int first_head;  // within the KV head's query heads
   int num_heads;
   int first_token;
@@ -34,7 +36,8 @@ struct AttentionPlanTile {
   std::int32_t begin, end;   // positions that any of them sees
   std::int64_t partial_row;  // -1: runs in one piece; else where its partials begin
 
-  int num_rows() const { return num_tokens * num_heads; }
+  int rows_of_kv_head() const { return num_tokens * num_heads; }
+  int num_rows() const { return rows_of_kv_head() * num_kv_heads; }
   std::int64_t first_split() const { return begin / kAttentionSplit; }
   std::int64_t end_split() const { return (end - 1) / kAttentionSplit + 1; }
 };
@@ -77,7 +80,7 @@ struct AttentionScratch::Plan {
   static constexpr std::int64_t kMaxPartialRows = 16384;
 
   void add_tiles(const AttentionParams& params, const AttentionBatch& batch,
-                 const PagedKvLayer& layer, int seq);
+                 const PagedKvLayer& layer, int seq, bool join_kv_heads);
   void cut_into_works(std::int64_t row_cost, int num_threads);
 
   std::vector<AttentionPlanTile> tiles_;

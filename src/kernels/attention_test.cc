@@ -184,8 +184,27 @@ TEST_P(AttentionTable, DividesALongDecodeAmongThreads) {
   EXPECT_EQ(fixture.scratch().plan().divided().size(), 2u);
   EXPECT_GE(fixture.scratch().plan().num_chunks(), 8);
   EXPECT_EQ(straight, divided);
+  // Two threads have splits enough to read both KV heads together.
+  ThreadPool two(2);
+  EXPECT_EQ(straight, fixture.run(fast(), fixture.params(), {{0, 5999, 1}}, two));
+  ASSERT_EQ(fixture.scratch().plan().tiles().size(), 1u);
+  EXPECT_EQ(fixture.scratch().plan().tiles()[0].num_kv_heads, 2);
+  EXPECT_EQ(fixture.scratch().plan().divided().size(), 1u);
   const Floats want = fixture.run(reference_float_kernels(), fixture.params(), {{0, 5999, 1}}, one);
   EXPECT_LT(greatest_difference(divided, want), 2e-6);
+}
+
+// Eight heads of seven rows are more than a tile holds; odd dimensions are converted head by head.
+TEST_P(AttentionTable, JoinsKvHeadsOfAnyNumberAndSize) {
+  ThreadPool one(1), many(16);
+  for (const AttentionShape shape : {AttentionShape{56, 8, 64, 64}, AttentionShape{9, 3, 20, 12}}) {
+    AttentionFixture fixture(shape, {2100, 40});
+    const std::vector<QuerySpan> spans = {{0, 2099, 1}, {1, 39, 1}};
+    const Floats joined = fixture.run(fast(), fixture.params(), spans, one);
+    EXPECT_GT(fixture.scratch().plan().tiles()[0].num_kv_heads, 1);
+    EXPECT_EQ(joined, fixture.run(fast(), fixture.params(), spans, many));
+    EXPECT_EQ(fixture.scratch().plan().tiles()[0].num_kv_heads, 1);
+  }
 }
 
 TEST_P(AttentionTable, DoesNotTouchBlocksBehindTheWindow) {

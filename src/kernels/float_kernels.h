@@ -21,20 +21,22 @@ inline constexpr int kScoreStride = kTileSplit + 16;
 // block many times, few enough that scores, queries and outputs stay in the second-level cache.
 inline constexpr int kMaxTileRows = 48;
 
-// One KV head and some of its query rows.
+// Some neighbouring KV heads, each with as many of its query rows: all of the first head's, then
+// all of the next one's.
 struct AttentionTile {
   const PagedKvLayer* layer;
   const std::int32_t* blocks;  // the sequence's block table
-  int kv_head;
-  int num_rows;               // 1 to kMaxTileRows
+  int kv_head;                 // the first
+  int num_kv_heads;
+  int num_rows;               // of each head; kMaxTileRows of all of them at most
   const float* q;             // [head_dim_k, kMaxTileRows] times scale * log2(e)
-  const std::int32_t* begin;  // [num_rows] first position that the row sees
-  const std::int32_t* end;    // [num_rows] one past the last
+  const std::int32_t* begin;  // [rows of all heads] first position that the row sees
+  const std::int32_t* end;    // as many; one past the last
   std::int32_t tile_begin;    // least of begin
   std::int32_t tile_end;      // greatest of end
   float softcap;              // cap * log2(e), or 0
   std::int64_t o_stride;      // head_dim_v rounded up to 16
-  float* scores;              // scratch [num_rows, kScoreStride]
+  float* scores;              // scratch [rows of all heads, kScoreStride]
   float* widened;             // scratch, max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
 };
 
@@ -48,9 +50,10 @@ struct FloatKernels {
   // Arguments of kernels/kv_write.h.
   void (*kv_write)(const PagedKvLayer& layer, std::int64_t slot, const float* k, const float* v);
 
-  // The partial of positions [256 split, 256 split + 256): m [num_rows] the greatest score in log2
-  // units (-infinity: the row sees nothing here), l [num_rows] the sum of 2^(score - m), o
-  // [num_rows, o_stride] the values so weighted. Null in the reference, which has no partials.
+  // The partial of positions [256 split, 256 split + 256) for the rows of all heads: m [rows] the
+  // greatest score in log2 units (-infinity: the row sees nothing here), l [rows] the sum of
+  // 2^(score - m), o [rows, o_stride] the values so weighted. Null in the reference, which has no
+  // partials.
   void (*attend_split)(const AttentionTile& tile, std::int64_t split, float* m, float* l, float* o);
   // (m, l, o) of one row takes in a partial of the same row.
   void (*merge_partial)(std::int64_t o_stride, float part_m, float part_l, const float* part_o,
