@@ -43,6 +43,12 @@ def parse_options(parser, program):
     return options
 
 
+def progress(text):
+    """On a terminal, in place of the last."""
+    if sys.stderr.isatty():
+        print(f"{text:<79}", end="\r", file=sys.stderr, flush=True)
+
+
 def cpu():
     for line in open("/proc/cpuinfo", encoding="utf-8"):
         if line.startswith("model name"):
