@@ -19,16 +19,15 @@ inline constexpr std::size_t maxima_size(std::size_t n) {
 // The largest of kMaximaBlock values.
 inline float block_max(const float* x) {
   using Floats = float __attribute__((vector_size(16)));
-  using Lanes = int __attribute__((vector_size(16)));
   Floats best = Floats{} - std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < kMaximaBlock; i += 4) {
     Floats v;
     std::memcpy(&v, x + i, sizeof(v));
     best = v > best ? v : best;
   }
-  const Floats two = __builtin_shuffle(best, Lanes{2, 3, 0, 1});
+  const Floats two = __builtin_shufflevector(best, best, 2, 3, 0, 1);
   best = two > best ? two : best;
-  const Floats one = __builtin_shuffle(best, Lanes{1, 0, 3, 2});
+  const Floats one = __builtin_shufflevector(best, best, 1, 0, 3, 2);
   return one[0] > best[0] ? one[0] : best[0];
 }
 
