@@ -19,7 +19,7 @@ inline constexpr int kTileSplit = 256;
 inline constexpr int kScoreStride = kTileSplit + 16;
 // Query rows (tokens x heads of one KV head) of a tile: enough to repay the conversion of a K/V
 // block many times, few enough that scores, queries and outputs stay in the second-level cache.
-inline constexpr int kMaxTileRows = 48;
+inline constexpr int kMaxTileRows = 84;
 
 // Some neighbouring KV heads, each with as many of its query rows: all of the first head's, then
 // all of the next one's.
