@@ -52,6 +52,23 @@ inline Floats exp_lanes(Floats y) {
   return p * std::bit_cast<Floats>(exponent);
 }
 
+// At least exp((x - max) / temperature), but for 2e-5 of it by rounding, and at most 1.0615 of it;
+// x <= max, 0 where it is below 2^-127. 2^(n + f) <= 2^n (1 + f), whose bits are n + f in fixed
+// point.
+class ExpBound {
+ public:
+  ExpBound(float max, float temperature)
+      : max_(max), scale_(1.0f / temperature * (1.44269504f * 8388608.0f)) {}
+  Floats operator()(Floats x) const {
+    const Floats bits = (x - max_) * scale_ + 127.0f * 8388608.0f;
+    const Ints n_and_f = __builtin_convertvector(bits, Ints);
+    return std::bit_cast<Floats>(n_and_f & ~(n_and_f >> 31));
+  }
+
+ private:
+  float max_, scale_;
+};
+
 inline Ints weight_lanes(Floats x, float max, float inverse_temperature) {
   const Floats w = exp_lanes((x - max) * inverse_temperature);
   return __builtin_convertvector(w * static_cast<float>(kOneWeight) + 0.5f, Ints);
@@ -102,6 +119,21 @@ class WeightSum {
   int count_ = 0;
   std::uint64_t total_ = 0;
 };
+
+template <typename Lanes>
+double sum_of(Lanes v) {
+  return static_cast<double>(v[0]) + static_cast<double>(v[1]) + static_cast<double>(v[2]) +
+         static_cast<double>(v[3]);
+}
+
+// The range of the weights of that many tokens, from the sum of their ExpBounds: with a hair
+// more for the rounding of sums, and one for that of each weight.
+WeightRange range_of(double bound, double tokens) {
+  constexpr double kHair = 0x1p-8;
+  const double least = bound * (kOneWeight / 1.0615 * (1 - kHair)) - tokens;
+  const double most = bound * (kOneWeight * (1 + kHair)) + tokens;
+  return {static_cast<std::uint64_t>(std::max(least, 0.0)), static_cast<std::uint64_t>(most) + 1};
+}
 
 template <typename BlockMax>
 void select_top_blocks(std::span<const float> row, int k, std::vector<Candidate>& out,
@@ -203,6 +235,50 @@ std::uint64_t block_weights(const float* block, float max, float temperature, We
   }
   const auto sum = [](Ints v) { return static_cast<std::uint64_t>(v[0] + v[1] + v[2] + v[3]); };
   return sum(low) + (sum(high) << 16);
+}
+
+WeightRange weight_range_below(std::span<const float> maxima, float max, float temperature,
+                               float least) {
+  const ExpBound exp_bound(max, temperature);
+  const Floats weightless = splat(max - kWeightlessDepth * temperature);
+  Floats sums{};
+  Ints counts{};
+  const auto add = [&](Floats m) {
+    const Ints is_in = (m >= weightless) & (m < splat(least));
+    sums += std::bit_cast<Floats>(std::bit_cast<Ints>(exp_bound(m)) & is_in);
+    counts -= is_in;
+  };
+  std::size_t i = 0;
+  for (; i + kLanes <= maxima.size(); i += kLanes) add(load(maxima.data() + i));
+  if (i < maxima.size()) add(load_tail(maxima.data() + i, maxima.size() - i));
+  return {0, range_of(kMaximaBlock * sum_of(sums), kMaximaBlock * sum_of(counts)).most};
+}
+
+WeightRange weight_range_below(std::span<const float> row, std::span<const float> maxima, float max,
+                               float temperature, float least) {
+  const ExpBound exp_bound(max, temperature);
+  const float weightless = max - kWeightlessDepth * temperature;
+  double sum = 0, blocks = 0;
+  // Short chains in float, their sums in double.
+  constexpr std::size_t kChain = 256;
+  for (std::size_t first = 0; first < maxima.size(); first += kChain) {
+    Floats sums[2] = {};
+    for (std::size_t b = first; b < std::min(first + kChain, maxima.size()); ++b) {
+      if (!(maxima[b] >= weightless && maxima[b] < least)) continue;
+      ++blocks;
+      const float* block = row.data() + b * kMaximaBlock;
+      const std::size_t count = std::min(kMaximaBlock, row.size() - b * kMaximaBlock);
+      if (count == kMaximaBlock) {
+        sums[0] += exp_bound(load(block)) + exp_bound(load(block + kLanes));
+        sums[1] += exp_bound(load(block + 2 * kLanes)) + exp_bound(load(block + 3 * kLanes));
+      } else {
+        for (std::size_t i = 0; i < count; i += kLanes)
+          sums[0] += exp_bound(load_tail(block + i, count - i));
+      }
+    }
+    sum += sum_of(sums[0]) + sum_of(sums[1]);
+  }
+  return range_of(sum, kMaximaBlock * blocks);
 }
 
 double row_sum_exp(std::span<const float> row, float max) {

@@ -95,6 +95,43 @@ TEST(RowWeights, AreZeroForNanAndMinusInfAndShareAnInfiniteMaximum) {
   EXPECT_EQ(weights, (std::vector<Weight>{0, 0, 0, 0, kOneWeight}));
 }
 
+TEST(WeightRange, HoldsTheWeightsOfTheBlocksBelowAndIsNarrow) {
+  for (const std::size_t size : {16, 1003, 50000}) {
+    for (const float scale : {0.01f, 1.0f, 6.0f}) {
+      const auto row = random_row(static_cast<unsigned>(size), size, scale);
+      const float max = row_max(row);
+      std::vector<float> maxima(maxima_size(size));
+      row_maxima(row, maxima);
+      for (const float temperature : {0.1f, 0.7f, 2.0f}) {
+        std::vector<Weight> weights(size);
+        row_weights(row, max, temperature, weights);
+        for (const float depth : {0.0f, 0.5f, 9.0f, 15.0f, 21.7f, 23.0f}) {
+          const float least = max - depth * temperature;
+          double sum = 0, of_best = 0, tokens = 0;
+          for (std::size_t b = 0; b < maxima.size(); ++b) {
+            if (!(maxima[b] < least)) continue;
+            of_best += 16 * std::exp((static_cast<double>(maxima[b]) - max) / temperature) * 0x1p30;
+            tokens += 16;
+            for (std::size_t i = b * 16; i < std::min(size, b * 16 + 16); ++i) sum += weights[i];
+          }
+          const auto wide = weight_range_below(maxima, max, temperature, least);
+          const auto close = weight_range_below(row, maxima, max, temperature, least);
+          const auto is_at_most = [&](double a, double b) {
+            EXPECT_LE(a, b) << size << " " << scale << " " << temperature << " " << depth;
+          };
+          is_at_most(static_cast<double>(close.least), sum);
+          is_at_most(sum, static_cast<double>(close.most));
+          is_at_most(sum, static_cast<double>(wide.most));
+          EXPECT_EQ(wide.least, 0u);
+          is_at_most(static_cast<double>(wide.most), 1.07 * of_best + tokens + 1);
+          is_at_most(static_cast<double>(close.most),
+                     1.08 * static_cast<double>(close.least) + 3 * tokens + 1);
+        }
+      }
+    }
+  }
+}
+
 TEST(RowSumExp, AgreesWithDoublePrecision) {
   const auto row = random_row(2, 10007);
   const float max = row_max(row);

@@ -60,8 +60,14 @@ std::optional<TokenId> Sampler::sample(std::span<float> row, std::span<const flo
   if (is_greedy(params)) {
     const TokenId best = row_argmax(row, maxima);
     if (best >= 0) token = best;
-  } else if (const auto kept = keep(row, maxima, params)) {
-    token = walk(row, *kept, uniform_at(params.seed, params.choice_idx, input.position));
+  } else if (const float max = row_max(maxima); max > kMinusInf) {
+    const double u = uniform_at(params.seed, params.choice_idx, input.position);
+    for (const Effort effort : kEfforts) {
+      const auto kept = keep(row, maxima, max, params, effort);
+      if (kept) token = walk(row, *kept, u);
+      if (token) break;
+    }
+    DUNLIN_CHECK(token.has_value(), "the running sum exceeds every target below the total");
   }
   if (wants_logprobs && token) {
     *logprobs = compute_logprobs(raw_, *token, params.num_logprobs, candidates_);
@@ -104,32 +110,33 @@ void Sampler::for_kept(std::span<const float> row, const Cut& cut, F fn) const {
   }
 }
 
-std::uint64_t Sampler::weigh(std::span<const float> row, std::span<const float> maxima, float max,
-                             float temperature, float cut) {
-  // 2^30 exp(-22) is 0.3: what is farther below the maximum weighs nothing.
-  const float least = std::max(cut, max == kInf ? kInf : max - 22 * temperature);
+bool Sampler::find_live(std::span<const float> maxima, float least, std::size_t limit) {
   live_.clear();
-  std::uint64_t total = 0;
   for (std::size_t b = 0; b < maxima.size(); ++b) {
     if (!(maxima[b] >= least)) continue;
-    const std::size_t begin = b * kMaximaBlock;
+    if (live_.size() == limit) return false;
+    live_.push_back({static_cast<std::int32_t>(b), maxima[b], 0});
+  }
+  return true;
+}
+
+std::uint64_t Sampler::weigh(std::span<const float> row, float max, float temperature) {
+  std::uint64_t total = 0;
+  for (LiveBlock& block : live_) {
+    const std::size_t begin = static_cast<std::size_t>(block.idx) * kMaximaBlock;
     const std::size_t count = std::min(kMaximaBlock, row.size() - begin);
-    const std::uint64_t sum =
-        count == kMaximaBlock && max != kInf
-            ? block_weights(row.data() + begin, max, temperature, weights_.data() + begin)
-            : row_weights(row.subspan(begin, count), max, temperature,
-                          std::span(weights_).subspan(begin, count));
-    live_.push_back({static_cast<std::int32_t>(b), maxima[b], sum});
-    total += sum;
+    block.sum = count == kMaximaBlock && max != kInf
+                    ? block_weights(row.data() + begin, max, temperature, weights_.data() + begin)
+                    : row_weights(row.subspan(begin, count), max, temperature,
+                                  std::span(weights_).subspan(begin, count));
+    total += block.sum;
   }
   return total;
 }
 
 std::optional<Sampler::Kept> Sampler::keep(std::span<const float> row,
-                                           std::span<const float> maxima,
-                                           const SamplingParams& params) {
-  const float max = row_max(maxima);
-  if (!(max > kMinusInf)) return std::nullopt;
+                                           std::span<const float> maxima, float max,
+                                           const SamplingParams& params, Effort effort) {
   Cut cut{kMinusInf, -1};
   if (params.min_p > 0) {
     cut = {max + params.temperature * std::log(params.min_p), vocab_size_};
@@ -141,12 +148,25 @@ std::optional<Sampler::Kept> Sampler::keep(std::span<const float> row,
     const Candidate last = *std::max_element(candidates_.begin(), candidates_.end(), ranks_before);
     if (ranks_before(last, {cut.value, cut.id})) cut = {last.value, last.id};
   }
+  const bool has_cut = cut.value > kMinusInf;
+  if (has_cut || max == kInf) effort = std::end(kEfforts)[-1];
+  const bool weighs_all = effort.depth == kWeightlessDepth;
+  const float least = max == kInf ? kInf : max - effort.depth * params.temperature;
+  if (!find_live(maxima, std::max(cut.value, least), maxima.size() / effort.share)) {
+    return std::nullopt;
+  }
   Kept kept;
-  kept.total = weigh(row, maxima, max, params.temperature, cut.value);
-  if (has_top_k || params.min_p > 0) kept.total = mass_of(row, cut);
-  if (params.top_p < 1) cut = nucleus(row, cut, params.top_p, &kept.total);
   kept.cut = cut;
-  return kept;
+  kept.total = weigh(row, max, params.temperature);
+  if (has_cut) kept.total = mass_of(row, cut);
+  if (!weighs_all) {
+    kept.rest = effort.reads_rest ? weight_range_below(row, maxima, max, params.temperature, least)
+                                  : weight_range_below(maxima, max, params.temperature, least);
+  }
+  if (params.top_p == 1) return kept;
+  // Here what is in live_ and ranks before all of the rest.
+  if (!weighs_all) kept.cut = {least, vocab_size_};
+  return nucleus(row, kept, params.top_p);
 }
 
 // candidates_ holds the top_k; afterwards it holds the kept ones by id, and weights_ theirs.
@@ -184,23 +204,26 @@ std::uint64_t Sampler::mass_of(std::span<const float> row, const Cut& cut) const
   return mass;
 }
 
-// The cut of the fewest best tokens within `cut` whose weights reach top_p of *total; *total
-// becomes their sum. Tokens of less than (1 - top_p) * total / vocab_size can't be among them:
-// all of those together weigh less than what is left out. The rest is halved by rank until the
-// token at which the sum is reached is found.
-Sampler::Cut Sampler::nucleus(std::span<const float> row, const Cut& cut, float top_p,
-                              std::uint64_t* total) {
-  const std::uint64_t target = nucleus_mass(top_p, *total);
-  // A hair less, since the rounding of exp may turn two neighbours around.
-  const std::uint64_t average = (*total - target) / static_cast<unsigned>(vocab_size_);
-  const auto least = static_cast<Weight>(average - average / 1024);
+// The fewest best tokens of `from` whose weights reach top_p of the sum of its total and its rest.
+// With all tokens under some weight together weighing no more than what is left out, none of those
+// can be among them: only the others are candidates. They are halved by rank until the token at
+// which the sum is reached is found.
+std::optional<Sampler::Kept> Sampler::nucleus(std::span<const float> row, const Kept& from,
+                                              float top_p) {
+  const std::uint64_t sum = from.total + from.rest.least;
+  const std::uint64_t target = nucleus_mass(top_p, sum);
+  const std::uint64_t left_out = sum - target;
+  if (left_out < from.rest.most) return std::nullopt;
+  const std::uint64_t average = (left_out - from.rest.most) / (live_.size() * kMaximaBlock);
+  // A hair less, since rounding may turn the weights of two neighbours around.
+  const std::uint64_t least = average - std::min(average, average / 1024 + 1);
   candidates_.clear();
   for (const LiveBlock& block : live_) {
-    if (block.sum < least || block.max < cut.value) continue;
+    if (block.sum < least || block.max < from.cut.value) continue;
     for_tokens(block, [&](TokenId id) {
       const auto i = static_cast<std::size_t>(id);
       if (weights_[i] < least || weights_[i] == 0) return;
-      if (cut.keeps(row[i], id)) candidates_.push_back({row[i], id});
+      if (from.cut.keeps(row[i], id)) candidates_.push_back({row[i], id});
     });
   }
   const auto weight_at = [&](const Candidate& c) {
@@ -221,44 +244,58 @@ Sampler::Cut Sampler::nucleus(std::span<const float> row, const Cut& cut, float 
       begin = middle;
     }
   }
-  *total = before + weight_at(*begin);
-  return {begin->value, begin->id};
+  Kept kept;
+  kept.cut = {begin->value, begin->id};
+  kept.total = before + weight_at(*begin);
+  if (kept.total < nucleus_mass(top_p, from.total + from.rest.most)) return std::nullopt;
+  return kept;
 }
 
-TokenId Sampler::walk(std::span<const float> row, const Kept& kept, double u) const {
-  const std::uint64_t target = target_of(u, kept.total);
+// A token is certain that is drawn with the least and with the most of the rest, all before or all
+// behind it.
+std::optional<TokenId> Sampler::walk(std::span<const float> row, const Kept& kept, double u) const {
+  const std::uint64_t target = target_of(u, kept.total + kept.rest.least);
+  const std::uint64_t highest = target_of(u, kept.total + kept.rest.most);
   std::uint64_t sum = 0;
   if (kept.is_list) {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       sum += weights_[i];
       if (sum > target) return candidates_[i].id;
     }
-  } else {
-    const bool is_whole = kept.cut.value == kMinusInf;
-    for (const LiveBlock& block : live_) {
-      if (block.max < kept.cut.value) continue;
-      if (is_whole && sum + block.sum <= target) {
-        sum += block.sum;
-        continue;
-      }
-      TokenId drawn = -1;
-      for_tokens(block, [&](TokenId id) {
-        const auto i = static_cast<std::size_t>(id);
-        if (drawn >= 0 || !kept.cut.keeps(row[i], id)) return;
-        sum += weights_[i];
-        if (sum > target) drawn = id;
-      });
-      if (drawn >= 0) return drawn;
-    }
+    return std::nullopt;
   }
-  DUNLIN_CHECK(false, "the running sum exceeds every target below the total");
+  const bool is_whole = kept.cut.value == kMinusInf;
+  for (const LiveBlock& block : live_) {
+    if (block.max < kept.cut.value) continue;
+    if (is_whole && sum + block.sum <= highest) {
+      sum += block.sum;
+      continue;
+    }
+    TokenId drawn = -1;
+    bool is_certain = false;
+    for_tokens(block, [&](TokenId id) {
+      const auto i = static_cast<std::size_t>(id);
+      if (drawn >= 0 || !kept.cut.keeps(row[i], id)) return;
+      is_certain = sum + kept.rest.most <= target;
+      sum += weights_[i];
+      if (sum > highest) drawn = id;
+    });
+    if (drawn >= 0) return is_certain ? std::optional(drawn) : std::nullopt;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::pair<TokenId, Weight>> Sampler::distribution(std::span<const float> row,
                                                               const SamplingParams& params) {
   std::vector<std::pair<TokenId, Weight>> result;
-  const auto kept = keep(row, maxima_of(row), params);
-  if (!kept) return result;
+  const auto maxima = maxima_of(row);
+  const float max = row_max(maxima);
+  if (!(max > kMinusInf)) return result;
+  std::optional<Kept> kept;
+  for (const Effort effort : kEfforts) {
+    kept = keep(row, maxima, max, params, effort);
+    if (kept && kept->rest.most == 0) break;
+  }
   if (kept->is_list) {
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       if (weights_[i] > 0) result.emplace_back(candidates_[i].id, weights_[i]);

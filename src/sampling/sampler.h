@@ -61,29 +61,42 @@ class Sampler {
     TokenId id;
     bool keeps(float x, TokenId token) const { return x > value || (x == value && token <= id); }
   };
-  // The kept set: a short list by ascending id, or a cut through the row's weights.
+  // The kept set: a short list by ascending id, or a cut through the tokens of live_.
   struct Kept {
     bool is_list = false;
     Cut cut{};
     std::uint64_t total = 0;
+    WeightRange rest;  // of the tokens within the cut and outside of live_; besides the total
   };
-
-  // Whether it changed the row.
-  bool process(std::span<float> row, const SampleInput& input);
-  std::span<const float> maxima_of(std::span<const float> row);
-  std::optional<Kept> keep(std::span<const float> row, std::span<const float> maxima,
-                           const SamplingParams& params);
-  Kept keep_list(float max, const Cut& min_p_cut, const SamplingParams& params);
-  // A block of tokens that have a weight.
+  // A block whose tokens were weighed.
   struct LiveBlock {
     std::int32_t idx;
     float max;          // logit
     std::uint64_t sum;  // of the weights
   };
-  // Sets live_, without blocks that are below `cut`, and the weights of the tokens in it; returns
-  // their sum.
-  std::uint64_t weigh(std::span<const float> row, std::span<const float> maxima, float max,
-                      float temperature, float cut);
+
+  // Whether it changed the row.
+  bool process(std::span<float> row, const SampleInput& input);
+  std::span<const float> maxima_of(std::span<const float> row);
+  // How much is weighed: blocks with a maximum within `depth` temperatures of the row's, given up
+  // where they are more than one in `share`. The others have bounds, from their maxima or from
+  // their tokens.
+  struct Effort {
+    float depth;
+    std::size_t share;
+    bool reads_rest;
+  };
+  static constexpr Effort kEfforts[] = {
+      {9, 32, false}, {12, 8, true}, {kWeightlessDepth, 1, false}};
+  // Steps 4 to 7, max = row_max(row). nullopt where the bounds leave the cut in doubt, which the
+  // last effort doesn't.
+  std::optional<Kept> keep(std::span<const float> row, std::span<const float> maxima, float max,
+                           const SamplingParams& params, Effort effort);
+  Kept keep_list(float max, const Cut& min_p_cut, const SamplingParams& params);
+  // live_ becomes the blocks with a maximum of at least `least`. False: they are more than `limit`.
+  bool find_live(std::span<const float> maxima, float least, std::size_t limit);
+  // Sets the weights of the tokens in live_; returns their sum.
+  std::uint64_t weigh(std::span<const float> row, float max, float temperature);
   std::uint64_t mass_of(std::span<const float> row, const Cut& cut) const;
   // fn(id) for the tokens of a block.
   template <typename F>
@@ -91,14 +104,14 @@ class Sampler {
   // fn(id) for the tokens within the cut, ascending.
   template <typename F>
   void for_kept(std::span<const float> row, const Cut& cut, F fn) const;
-  Cut nucleus(std::span<const float> row, const Cut& cut, float top_p, std::uint64_t* total);
-  TokenId walk(std::span<const float> row, const Kept& kept, double u) const;
+  std::optional<Kept> nucleus(std::span<const float> row, const Kept& from, float top_p);
+  // nullopt: it depends on how much of the rest there is, and where.
+  std::optional<TokenId> walk(std::span<const float> row, const Kept& kept, double u) const;
 
   int vocab_size_;
-  std::vector<float> raw_;     // [vocab_size] the row before processing
-  std::vector<float> maxima_;  // of a row that was changed or came without
-  // The blocks of tokens with a weight, ascending: for a peaked row a few per cent of all.
-  std::vector<LiveBlock> live_;
+  std::vector<float> raw_;       // [vocab_size] the row before processing
+  std::vector<float> maxima_;    // of a row that was changed or came without
+  std::vector<LiveBlock> live_;  // ascending; for a peaked row a few per cent of all blocks
   std::vector<Weight>
       weights_;  // [vocab_size], set in live blocks; or of candidates_ under is_list
   std::vector<Candidate> candidates_;

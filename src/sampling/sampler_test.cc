@@ -5,8 +5,11 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "base/rng.h"
 
 namespace dunlin {
 namespace {
@@ -80,6 +83,110 @@ TEST(Sampler, KeepsExactlyTheSetOfTopKTopPAndMinP) {
   }
 }
 
+TokenId draw(Sampler& sampler, std::vector<float> row, const SamplingParams& params,
+             std::uint64_t position) {
+  SampleInput input;
+  input.params = &params;
+  input.position = position;
+  return sampler.sample(row, {}, input, nullptr).value();
+}
+
+// Step 8.
+TokenId by_the_book(const std::vector<std::pair<TokenId, Weight>>& kept,
+                    const SamplingParams& params, std::uint64_t position) {
+  unsigned __int128 total = 0;
+  for (const auto& [id, weight] : kept) total += weight;
+  const double u = uniform_at(params.seed, params.choice_idx, position);
+  const auto target =
+      static_cast<std::uint64_t>(static_cast<std::uint64_t>(u * 0x1p53) * total >> 53);
+  std::uint64_t sum = 0;
+  for (const auto& [id, weight] : kept) {
+    sum += weight;
+    if (sum > target) return id;
+  }
+  return -1;
+}
+
+// Rows of which some blocks may be left unweighed, or seem so: `name` says what decides.
+struct ShapedRow {
+  std::string name;
+  std::vector<float> row;
+};
+std::vector<ShapedRow> shaped_rows(std::size_t size, float temperature) {
+  std::mt19937 random(static_cast<unsigned>(size));
+  std::normal_distribution<float> normal;
+  std::vector<ShapedRow> rows;
+  const auto add = [&](std::string name, auto value) {
+    ShapedRow shaped{std::move(name), std::vector<float>(size)};
+    for (std::size_t i = 0; i < size; ++i) shaped.row[i] = value(i);
+    rows.push_back(std::move(shaped));
+  };
+  const auto head = [&](std::size_t i, float low, float high) { return i % 997 == 5 ? high : low; };
+  add("peaked", [&](std::size_t i) { return 3 * normal(random) + head(i, 0, 12); });
+  add("flat", [&](std::size_t) { return 0.5f * normal(random); });
+  add("equal", [&](std::size_t) { return 1.0f; });
+  add("one for all", [&](std::size_t i) { return i == size / 2 ? 40.0f : 0.0f; });
+  add("masked", [&](std::size_t i) { return i % 7 == 0 ? normal(random) * 9 : -kInf; });
+  // A plateau on either side of each depth at which weighing stops, alone in its blocks and mixed.
+  for (const float depth : {8.99f, 9.0f, 9.01f, 14.99f, 15.01f, 20.0f, 21.4f, 21.6f, 22.1f}) {
+    const float low = -depth * temperature;
+    add("plateau " + std::to_string(depth), [&](std::size_t i) { return head(i, low, 0); });
+    add("steps " + std::to_string(depth), [&](std::size_t i) {
+      return i < 16 ? -static_cast<float>(i) * temperature : i % 64 == 63 ? low : -kInf;
+    });
+  }
+  return rows;
+}
+
+TEST(Sampler, DrawsWhatTheRuleSaysThoughItWeighsOnlyBlocksThatMatter) {
+  for (const std::size_t size : {40, 3001, 20000}) {
+    Sampler sampler(static_cast<int>(size));
+    for (const float temperature : {0.3f, 1.0f}) {
+      for (const auto& [name, row] : shaped_rows(size, temperature)) {
+        SamplingParams params;
+        params.temperature = temperature;
+        for (const float top_p : {0.2f, 0.95f, 0.9999f, 1.0f}) {
+          params.top_p = top_p;
+          const auto kept = by_the_book(row, params);
+          ASSERT_EQ(sampler.distribution(row, params), kept)
+              << name << " of " << size << " at " << temperature << ", p " << top_p;
+          for (std::uint64_t position = 0; position < 20; ++position) {
+            ASSERT_EQ(draw(sampler, row, params, position), by_the_book(kept, params, position))
+                << name << " of " << size << " at " << temperature << ", p " << top_p;
+          }
+        }
+      }
+    }
+  }
+}
+
+// The sum of the best tokens meets top_p exactly, or misses it by one part in 2^23: tokens in
+// unweighed blocks then decide where the cut is.
+TEST(Sampler, CutsWhereTheRuleSaysAtTheEdgesOfTokens) {
+  constexpr std::size_t kSize = 5000;
+  Sampler sampler(kSize);
+  std::vector<float> row(kSize);
+  for (const float low : {-8.0f, -10.0f, -14.0f, -16.0f, -20.0f}) {
+    for (std::size_t i = 0; i < kSize; ++i) {
+      row[i] = i % 250 == 7 ? -0.25f * static_cast<float>(i / 250) : low;
+    }
+    SamplingParams params;
+    const auto all = by_the_book(row, params);
+    double total = 0;
+    for (const auto& [id, weight] : all) total += weight;
+    double sum = 0;
+    for (std::size_t i = 7; i < kSize; i += 250) {
+      sum += all[i].second;
+      const auto edge = static_cast<float>(sum / total);
+      for (const float top_p : {std::nextafter(edge, 0.0f), edge, std::nextafter(edge, 1.0f)}) {
+        params.top_p = std::min(top_p, 1.0f);
+        ASSERT_EQ(sampler.distribution(row, params), by_the_book(row, params))
+            << low << " at " << i;
+      }
+    }
+  }
+}
+
 TEST(Sampler, TopKBreaksTiesByTheLowestId) {
   Sampler sampler(6);
   SamplingParams params;
@@ -89,14 +196,6 @@ TEST(Sampler, TopKBreaksTiesByTheLowestId) {
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_EQ(kept[0].first, 1);
   EXPECT_EQ(kept[1].first, 3);
-}
-
-TokenId draw(Sampler& sampler, std::vector<float> row, const SamplingParams& params,
-             std::uint64_t position) {
-  SampleInput input;
-  input.params = &params;
-  input.position = position;
-  return sampler.sample(row, {}, input, nullptr).value();
 }
 
 // Pearson's statistic against the stated probabilities; cells below 5 expected draws are joined.
