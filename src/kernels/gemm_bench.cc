@@ -95,19 +95,6 @@ void run_pack(benchmark::State& state, Shape shape) {
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(stored.bytes.size()));
 }
 
-void run_quantize(benchmark::State& state) {
-  Activations x;
-  x.reserve(1, 896, false);
-  x.reset(896);
-  const std::vector<float> values = testing::random_floats(896, 2);
-  for (auto _ : state) {
-    x.set_row(best_isa(), 0, values.data());
-    benchmark::ClobberMemory();
-  }
-  state.SetItemsProcessed(state.iterations() * 896);
-}
-BENCHMARK(run_quantize)->Name("quantize_row/896");
-
 const bool kRegistered = [] {
   for (const Shape& shape : kShapes) {
     const std::string name = std::string(dtype_info(shape.dtype).name) + "/" +
