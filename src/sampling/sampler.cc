@@ -204,6 +204,63 @@ std::uint64_t Sampler::mass_of(std::span<const float> row, const Cut& cut) const
   return mass;
 }
 
+// Where the cut is likely to be, by the tokens of some blocks: where all below weigh 0.7 to 1.4
+// times what is to be left out, which is a sum of many small weights. Tokens under `least` are
+// surely below.
+Sampler::Band Sampler::estimate_band(std::span<const float> row, std::uint64_t left_out,
+                                     std::uint64_t least) {
+  constexpr std::size_t kSampledBlocks = 128;
+  Band band{kMinusInf, kInf, 0};
+  const std::size_t stride = live_.size() / kSampledBlocks;
+  if (stride < 4) return band;
+  const double wanted = static_cast<double>(left_out) / static_cast<double>(stride);
+  double below = 0;
+  candidates_.clear();
+  for (std::size_t b = 0; b < live_.size(); b += stride) {
+    for_tokens(live_[b], [&](TokenId id) {
+      const auto i = static_cast<std::size_t>(id);
+      if (weights_[i] > least)
+        candidates_.push_back({row[i], id});
+      else
+        below += weights_[i];
+    });
+  }
+  std::sort(candidates_.begin(), candidates_.end(), ranks_before);
+  for (auto it = candidates_.rbegin(); it != candidates_.rend(); ++it) {
+    if (below < 0.7 * wanted) band.low = it->value;
+    below += weights_[static_cast<std::size_t>(it->id)];
+    if (below > 1.4 * wanted) {
+      band.high = it->value;
+      break;
+    }
+  }
+  return band;
+}
+
+// candidates_ becomes the tokens within the band and the cut that weigh `least`; returns their sum.
+std::uint64_t Sampler::collect_band(std::span<const float> row, const Cut& cut, std::uint64_t least,
+                                    Band& band) {
+  candidates_.clear();
+  std::uint64_t within = 0;
+  band.above = 0;
+  const float low = std::max(band.low, cut.value);
+  for (const LiveBlock& block : live_) {
+    if (block.sum < least || block.max < low) continue;
+    for_tokens(block, [&](TokenId id) {
+      const auto i = static_cast<std::size_t>(id);
+      const Weight weight = weights_[i];
+      if (!(row[i] >= low) || weight < least || weight == 0 || !cut.keeps(row[i], id)) return;
+      if (row[i] > band.high) {
+        band.above += weight;
+      } else {
+        candidates_.push_back({row[i], id});
+        within += weight;
+      }
+    });
+  }
+  return within;
+}
+
 // The fewest best tokens of `from` whose weights reach top_p of the sum of its total and its rest.
 // With all tokens under some weight together weighing no more than what is left out, none of those
 // can be among them: only the others are candidates. They are halved by rank until the token at
@@ -217,21 +274,18 @@ std::optional<Sampler::Kept> Sampler::nucleus(std::span<const float> row, const 
   const std::uint64_t average = (left_out - from.rest.most) / (live_.size() * kMaximaBlock);
   // A hair less, since rounding may turn the weights of two neighbours around.
   const std::uint64_t least = average - std::min(average, average / 1024 + 1);
-  candidates_.clear();
-  for (const LiveBlock& block : live_) {
-    if (block.sum < least || block.max < from.cut.value) continue;
-    for_tokens(block, [&](TokenId id) {
-      const auto i = static_cast<std::size_t>(id);
-      if (weights_[i] < least || weights_[i] == 0) return;
-      if (from.cut.keeps(row[i], id)) candidates_.push_back({row[i], id});
-    });
+  Band band = estimate_band(row, left_out, least);
+  const std::uint64_t within = collect_band(row, from.cut, least, band);
+  if (band.above >= target || band.above + within < target) {
+    band = {kMinusInf, kInf, 0};
+    collect_band(row, from.cut, least, band);
   }
   const auto weight_at = [&](const Candidate& c) {
     return weights_[static_cast<std::size_t>(c.id)];
   };
   auto begin = candidates_.begin();
   auto end = candidates_.end();
-  std::uint64_t before = 0;  // weight of all that rank before `begin`
+  std::uint64_t before = band.above;  // weight of all that rank before `begin`
   while (end - begin > 1) {
     const auto middle = begin + (end - begin) / 2;
     std::nth_element(begin, middle, end, ranks_before);

@@ -104,6 +104,14 @@ class Sampler {
   // fn(id) for the tokens within the cut, ascending.
   template <typename F>
   void for_kept(std::span<const float> row, const Cut& cut, F fn) const;
+  // Logits within which the cut is sought, low and high included, and what is above.
+  struct Band {
+    float low = 0, high = 0;
+    std::uint64_t above = 0;  // weight of the tokens above high
+  };
+  Band estimate_band(std::span<const float> row, std::uint64_t left_out, std::uint64_t least);
+  std::uint64_t collect_band(std::span<const float> row, const Cut& cut, std::uint64_t least,
+                             Band& band);
   std::optional<Kept> nucleus(std::span<const float> row, const Kept& from, float top_p);
   // nullopt: it depends on how much of the rest there is, and where.
   std::optional<TokenId> walk(std::span<const float> row, const Kept& kept, double u) const;
