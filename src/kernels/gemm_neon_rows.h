@@ -1,32 +1,13 @@
-// Rows in and out: quantisation of activations with NEON and the store of results. Included by
-// gemm_arm_neon.cc only.
+// Quantisation of activations with NEON. Included by gemm_arm_neon.cc only.
 #pragma once
 
 #include <arm_neon.h>
 
 #include "kernels/gemm_neon_scales.h"
-#include "kernels/gemm_panels.h"
+#include "kernels/gemm_rows.h"
 
 namespace dunlin {
 namespace {
-
-DUNLIN_INLINE std::int64_t x_row(const PanelJob& job, std::int64_t token) {
-  return job.token_rows != nullptr ? job.token_rows[token] : token;
-}
-
-// acc [token][16 rows] to y, with the bias, cut where the matrix ends.
-void store_rows(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
-                std::int64_t num_tokens, const float (*acc)[16]) {
-  const std::int64_t row = panel * kPanelRows;
-  const std::int64_t left = job.num_rows - row;
-  const int count = left < kPanelRows ? static_cast<int>(left) : kPanelRows;
-  for (std::int64_t t = 0; t < num_tokens; ++t) {
-    float* y = job.y + (first_token + t) * job.y_stride + row;
-    for (int r = 0; r < count; ++r) {
-      y[r] = job.bias != nullptr ? acc[t][r] + job.bias[row + r] : acc[t][r];
-    }
-  }
-}
 
 // The codes of 32 columns and their scale; see Activations for the rule.
 struct QuantisedBlock {

@@ -4,9 +4,8 @@
 
 #include <arm_neon.h>
 
+#include "kernels/gemm_rows.h"
 #include "quant/panel_formats.h"
-
-#define DUNLIN_INLINE inline __attribute__((always_inline))
 
 namespace dunlin {
 namespace {

@@ -68,12 +68,6 @@ struct Strip {
   }
 };
 
-// A strip's place in the panel.
-struct StripRange {
-  std::int64_t first_block;
-  int num_blocks;
-};
-
 template <typename Format, int T, typename Source>
 __attribute__((noinline)) void run_tile(const PanelJob& job, Source source,
                                         const StripScales& scales, StripRange range,
