@@ -54,19 +54,30 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
   store_rows(job, panel, first_token, T, acc);
 }
 
+// Tiles of six tokens; what is left over goes as 4 + 4, 4 + 3, 3 + 2 and the like: two tokens alone
+// have too few chains to keep the multipliers busy.
 template <typename Plain>
 void plain_panels(const PanelJob& job) {
   for (std::int64_t panel = 0; panel < job.num_panels; ++panel) {
-    std::int64_t t = 0;
-    for (; t + 6 <= job.num_tokens; t += 6) plain_tile<Plain, 6>(job, panel, t);
-    const std::int64_t left = job.num_tokens - t;
-    if (left >= 4) {
-      plain_tile<Plain, 4>(job, panel, t);
-      t += 4;
+    for (std::int64_t t = 0; t < job.num_tokens;) {
+      const std::int64_t left = job.num_tokens - t;
+      if (left >= 9 || left == 6) {
+        plain_tile<Plain, 6>(job, panel, t);
+        t += 6;
+      } else if (left >= 7 || left == 4) {
+        plain_tile<Plain, 4>(job, panel, t);
+        t += 4;
+      } else if (left >= 3) {
+        plain_tile<Plain, 3>(job, panel, t);
+        t += 3;
+      } else if (left == 2) {
+        plain_tile<Plain, 2>(job, panel, t);
+        t += 2;
+      } else {
+        plain_tile<Plain, 1>(job, panel, t);
+        t += 1;
+      }
     }
-    if (left % 4 == 3) plain_tile<Plain, 3>(job, panel, t);
-    if (left % 4 == 2) plain_tile<Plain, 2>(job, panel, t);
-    if (left % 4 == 1) plain_tile<Plain, 1>(job, panel, t);
   }
 }
 
