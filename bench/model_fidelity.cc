@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "model/open_gguf.h"
+#include "model/open_model.h"
 #include "model/single_sequence.h"
 #include "text/tokenizer_factory.h"
 
@@ -99,9 +99,9 @@ std::vector<TokenId> chunk_ids(const std::vector<TokenId>& all, int chunk, const
 void run(const Flags& flags) {
   LoadOptions options;
   options.isa = value_or_exit(parse_isa(flags.isa));
-  OpenedModel fast = value_or_exit(open_gguf_model(flags.model, options));
+  OpenedModel fast = value_or_exit(open_model(flags.model, options));
   options.isa = Isa::kReference;
-  OpenedModel exact = value_or_exit(open_gguf_model(flags.model, options));
+  OpenedModel exact = value_or_exit(open_model(flags.model, options));
   const auto tokenizer = value_or_exit(make_tokenizer(*fast.file));
 
   std::ifstream file(flags.text, std::ios::binary);

@@ -17,7 +17,7 @@
 #include "cpu/memory_limit.h"
 #include "cpu/thread_pool.h"
 #include "kernels/machine_limits.h"
-#include "model/open_gguf.h"
+#include "model/open_model.h"
 
 namespace dunlin::cli {
 namespace {
@@ -55,7 +55,7 @@ Result<Bench> open_bench(const BenchFlags& flags, int num_threads) {
   LoadOptions options;
   options.isa = isa;
   options.num_threads = num_threads;
-  DUNLIN_ASSIGN(opened, open_gguf_model(resolved.path, options));
+  DUNLIN_ASSIGN(opened, open_model(resolved.path, options));
   Bench bench{std::move(opened), {}, {}};
   const ModelSummary& summary = bench.opened.summary;
   bench.facts = {resolved.path,

@@ -17,7 +17,7 @@
 #include "cli/model_flags.h"
 #include "cli/model_store.h"
 #include "kernels/softmax.h"
-#include "model/open_gguf.h"
+#include "model/open_model.h"
 #include "model/single_sequence.h"
 
 namespace dunlin::cli {
@@ -157,7 +157,7 @@ Outcome run(const Flags& flags) {
   options.num_threads = flags.threads;
   // The exact path also keeps exact keys and values.
   if (isa == Isa::kReference) options.kv_dtype = DType::kF32;
-  DUNLIN_ASSIGN(opened, open_gguf_model(resolved.path, options));
+  DUNLIN_ASSIGN(opened, open_model(resolved.path, options));
   std::string line;
   while (std::getline(std::cin, line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "cpu/thread_pool.h"
-#include "formats/gguf.h"
+#include "formats/gguf_checkpoint.h"
 #include "kv/kv_layout.h"
-#include "model/open_gguf.h"
+#include "model/open_model.h"
 #include "model/registry.h"
 #include "model/weights.h"
 #include "quant/finite_check.h"
@@ -18,12 +18,12 @@
 namespace dunlin {
 namespace {
 
-void add_tensors(const GgufFile& file, FileFacts& facts) {
-  const ModelSummary summary = summarize_tensors(file);
+void add_tensors(const Checkpoint& checkpoint, FileFacts& facts) {
+  const ModelSummary summary = summarize_tensors(checkpoint);
   facts.num_params = summary.num_params;
   facts.weight_bytes = summary.weight_bytes;
   std::map<std::string, std::int64_t> by_dtype;
-  for (const GgufTensor& tensor : file.tensors())
+  for (const CheckpointTensor& tensor : checkpoint.tensors())
     by_dtype[std::string(dtype_info(tensor.view.dtype).name)] += tensor.view.size_bytes();
   facts.bytes_by_dtype.assign(by_dtype.begin(), by_dtype.end());
   std::sort(facts.bytes_by_dtype.begin(), facts.bytes_by_dtype.end(),
@@ -123,10 +123,11 @@ Result<FileFacts> check_file(
   facts.vocabulary_only = file->tensors().empty();
   if (facts.tokenizer != "none") DUNLIN_TRY(make_tokenizer(*file));
   if (facts.vocabulary_only) return facts;
-  DUNLIN_ASSIGN(config, config_from_gguf(*file));
-  DUNLIN_TRY(check_tensors(config, *file));
+  DUNLIN_ASSIGN(checkpoint, GgufCheckpoint::create(file));
+  DUNLIN_ASSIGN(config, read_config(*checkpoint));
+  DUNLIN_TRY(check_checkpoint(config, *checkpoint));
   DUNLIN_TRY(check_values(*file, progress));
-  add_tensors(*file, facts);
+  add_tensors(*checkpoint, facts);
   add_config(config, facts);
   return facts;
 }

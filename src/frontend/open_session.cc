@@ -7,7 +7,8 @@
 
 #include "cpu/memory_limit.h"
 #include "frontend/session.h"
-#include "model/open_gguf.h"
+#include "formats/gguf_checkpoint.h"
+#include "model/open_model.h"
 #include "text/tokenizer_factory.h"
 
 namespace dunlin {
@@ -59,6 +60,7 @@ Result<std::unique_ptr<Session>> Session::open(
   DUNLIN_ASSIGN(isa, parse_isa(config.isa));
   options.isa = isa;
   options.num_threads = config.num_threads;
+  options.max_context = config.engine.max_context;
   if (progress) {
     options.progress = [&](std::int64_t done, std::int64_t total) {
       progress("packing weights",
@@ -69,7 +71,8 @@ Result<std::unique_ptr<Session>> Session::open(
   // The vocabulary is read on a thread of its own while the others pack the weights.
   std::optional<Result<TextParts>> read;
   std::jthread reader([&] { read = read_text_parts(*file, config.chat_template); });
-  DUNLIN_ASSIGN(opened, open_gguf_model(file, options));
+  DUNLIN_ASSIGN(checkpoint, GgufCheckpoint::create(file));
+  DUNLIN_ASSIGN(opened, open_model(std::move(checkpoint), options));
   reader.join();
   DUNLIN_ASSIGN(text, *std::move(read));
   if (text.tokenizer->vocab_size() > opened.config.vocab_size) {

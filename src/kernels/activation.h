@@ -14,13 +14,14 @@ enum class GateFunction {
   kGeluTanh,  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 };
 
-// One row: y_i = function(gate_i) * up_i. y [n] may be gate or up.
+// One row: y_i = function(gate_i) * up_i, or function(gate_i) where up is null. y [n] may be gate
+// or up.
 void gated(Isa isa, GateFunction function, const float* gate, const float* up, std::int64_t n,
            float* y);
 
 // The phase between a feed-forward layer's two products: every token's row `gated`, written over
 // gate, and stored in `out` (null: not; else reset to n columns by this call).
-// gate, up [num_tokens, n] with a row stride of `stride` elements each.
+// gate, up [num_tokens, n] with a row stride of `stride` elements each; up may be null.
 void gated_rows(ThreadPool& pool, Isa isa, GateFunction function, float* gate, const float* up,
                 std::int64_t stride, std::int64_t n, std::int64_t num_tokens, Activations* out);
 

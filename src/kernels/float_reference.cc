@@ -17,10 +17,12 @@ void rms_norm_row(const float* x, const float* weight, float eps, std::int64_t n
   }
 }
 
+double factor(const float* up, std::int64_t i) { return up != nullptr ? up[i] : 1.0; }
+
 void silu_mul_row(const float* gate, const float* up, std::int64_t n, float* y) {
   for (std::int64_t i = 0; i < n; ++i) {
     const double x = gate[i];
-    y[i] = static_cast<float>(x / (1.0 + std::exp(-x)) * up[i]);
+    y[i] = static_cast<float>(x / (1.0 + std::exp(-x)) * factor(up, i));
   }
 }
 
@@ -29,7 +31,7 @@ void gelu_tanh_mul_row(const float* gate, const float* up, std::int64_t n, float
   for (std::int64_t i = 0; i < n; ++i) {
     const double x = gate[i];
     const double u = kSqrt2OverPi * (x + 0.044715 * x * x * x);
-    y[i] = static_cast<float>(0.5 * x * (1.0 + std::tanh(u)) * up[i]);
+    y[i] = static_cast<float>(0.5 * x * (1.0 + std::tanh(u)) * factor(up, i));
   }
 }
 

@@ -8,7 +8,7 @@ void gated_rows(ThreadPool& pool, Isa isa, GateFunction function, float* gate, c
   if (out != nullptr) out->reset(n);
   for_rows(pool, num_tokens, n, [&](std::int64_t token) {
     float* row = gate + token * stride;
-    gated(isa, function, row, up + token * stride, n, row);
+    gated(isa, function, row, up == nullptr ? nullptr : up + token * stride, n, row);
     if (out != nullptr) out->set_row(isa, token, row);
   });
 }

@@ -1,6 +1,9 @@
-// RMS normalisation (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019):
-//   y_i = x_i / sqrt(mean_j(x_j^2) + eps) * weight_i
-// The mean's order of sums is fixed by the instruction set and n alone.
+// Norms of a row:
+//   RMS    y_i = x_i / sqrt(mean_j(x_j^2) + eps) * weight_i
+//          (Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019)
+//   layer  y_i = (x_i - mean) / sqrt(variance + eps) * weight_i + bias_i
+//          (Ba et al., "Layer Normalization", 2016)
+// The order of the sums is fixed by the instruction set and n alone.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +14,31 @@
 
 namespace dunlin {
 
-// One row. x, y [n]; y may be x. weight [n] or null (all ones).
+enum class NormType { kNone, kRms, kLayer };
+
+struct Norm {
+  NormType type = NormType::kNone;  // kNone: y = x
+  const float* weight = nullptr;    // [n] or null (all ones)
+  const float* bias = nullptr;      // [n] or null
+  float eps = 0;
+};
+
+// One row. x, y [n]; y may be x.
+void normalize(Isa isa, const Norm& norm, const float* x, std::int64_t n, float* y);
+
+// The RMS norm of one row. weight [n] or null.
 void rms_norm(Isa isa, const float* x, const float* weight, float eps, std::int64_t n, float* y);
 
 // What a step does between two linear layers, in one phase over the tokens:
-//   residual += delta, or residual += rms_norm(delta, delta_weight) (post-norms, as Gemma's)
-//   normed = rms_norm(residual, weight)
+//   residual += delta_scale * delta_norm(delta)
+//   normed = norm(residual)
 //   out.set_row(token, normed)
 struct AddNorm {
-  float* residual = nullptr;            // [num_tokens, n], the running sum; updated
-  float* delta = nullptr;               // [num_tokens, n] or null: nothing to add
-  const float* delta_weight = nullptr;  // [n] or null: delta is added as it is
-  const float* weight = nullptr;        // [n] or null (all ones)
-  float eps = 0;
+  float* residual = nullptr;  // [num_tokens, n], the running sum; updated
+  float* delta = nullptr;     // [num_tokens, n] or null: nothing to add. May be written over
+  Norm delta_norm{};
+  float delta_scale = 1;
+  Norm norm{};
   std::int64_t n = 0;
   float* normed = nullptr;  // [num_tokens, n]; may be delta
 };

@@ -35,8 +35,7 @@ TEST(AddNorm, AddsThenNormsEachRowAndStoresItForTheNextLayer) {
     add_norm(pool, Isa::kReference,
              {.residual = residual.data(),
               .delta = changed.data(),
-              .weight = weight.data(),
-              .eps = 1e-5f,
+              .norm = {NormType::kRms, weight.data(), nullptr, 1e-5f},
               .n = kCols,
               .normed = normed.data()},
              kTokens, &activations);
@@ -62,9 +61,8 @@ TEST(AddNorm, NormsTheDeltaFirstWhereItHasAWeightAndMayWriteOverIt) {
     add_norm(pool, isa,
              {.residual = residual.data(),
               .delta = buffer.data(),
-              .delta_weight = delta_weight.data(),
-              .weight = weight.data(),
-              .eps = 1e-6f,
+              .delta_norm = {NormType::kRms, delta_weight.data(), nullptr, 1e-6f},
+              .norm = {NormType::kRms, weight.data(), nullptr, 1e-6f},
               .n = kCols,
               .normed = buffer.data()},
              kTokens, nullptr);
@@ -84,12 +82,50 @@ TEST(AddNorm, WithoutADeltaLeavesTheResidualAlone) {
   const Floats before = random_floats(8, kCols);
   Floats residual = before, normed(before.size());
   add_norm(pool, Isa::kPortable,
-           {.residual = residual.data(), .eps = 0, .n = kCols, .normed = normed.data()}, 1,
-           nullptr);
+           {.residual = residual.data(),
+            .norm = {.type = NormType::kRms},
+            .n = kCols,
+            .normed = normed.data()},
+           1, nullptr);
   EXPECT_EQ(residual, before);
   double square = 0;
   for (float x : normed) square += double{x} * x;
   EXPECT_NEAR(square / kCols, 1, 1e-5);
+}
+
+TEST(AddNorm, ScalesTheDeltaAndCopiesWhereThereIsNoNorm) {
+  ThreadPool pool(1);
+  const Floats before = random_floats(10, kCols), delta = random_floats(11, kCols);
+  Floats residual = before, buffer = delta, want = before;
+  for (std::size_t i = 0; i < want.size(); ++i) want[i] += 0.25f * delta[i];
+  add_norm(pool, Isa::kPortable,
+           {.residual = residual.data(),
+            .delta = buffer.data(),
+            .delta_scale = 0.25f,
+            .n = kCols,
+            .normed = buffer.data()},
+           1, nullptr);
+  EXPECT_EQ(residual, want);
+  EXPECT_EQ(buffer, want);
+}
+
+TEST(LayerNorm, TakesMeanAndDeviationAwayThenScalesAndShifts) {
+  for (const std::int64_t n : {1, 15, 16, 17, 100, 577}) {
+    const Floats x = random_floats(12, n), weight = random_floats(13, n),
+                 bias = random_floats(14, n);
+    double mean = 0, variance = 0;
+    for (const float v : x) mean += v / static_cast<double>(n);
+    for (const float v : x) variance += (v - mean) * (v - mean) / static_cast<double>(n);
+    Floats plain(x.size()), shifted = x;
+    normalize(best_isa(), {NormType::kLayer, nullptr, nullptr, 1e-5f}, x.data(), n, plain.data());
+    normalize(best_isa(), {NormType::kLayer, weight.data(), bias.data(), 1e-5f}, shifted.data(), n,
+              shifted.data());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double want = (x[i] - mean) / std::sqrt(variance + 1e-5);
+      EXPECT_NEAR(plain[i], want, 2e-5) << n;
+      EXPECT_NEAR(shifted[i], want * weight[i] + bias[i], 4e-5) << n;
+    }
+  }
 }
 
 TEST(GatedRows, GatesRowsOfAFusedProductAndStoresThem) {

@@ -52,6 +52,10 @@ Outcome check_floats(const ModelConfig& c) {
         c.attention_scale < 1e6f)) {
     return invalid(fmt::format("{}: scale factors must be positive numbers", c.architecture));
   }
+  if (!(std::isfinite(c.logit_scale) && c.logit_scale > 0.0f && std::isfinite(c.residual_scale) &&
+        c.residual_scale > 0.0f)) {
+    return invalid(fmt::format("{}: scale factors must be positive numbers", c.architecture));
+  }
   if (!(c.attention_softcap >= 0.0f && c.attention_softcap < 1e9f && c.logit_softcap >= 0.0f &&
         c.logit_softcap < 1e9f)) {
     return invalid(fmt::format("{}: soft caps must be 0 or positive numbers", c.architecture));
@@ -73,6 +77,22 @@ Outcome check_rope(const ModelConfig& c, const RopeConfig& rope) {
     return invalid(fmt::format("{}.rope.scaling.factor is {}, but must be above 0 and below 1e6",
                                c.architecture, rope.position_divisor));
   }
+  if (!(std::isfinite(rope.attention_factor) && rope.attention_factor > 0.0f)) {
+    return invalid(
+        fmt::format("{}.rope.scaling.attn_factor must be a positive number", c.architecture));
+  }
+  const bool is_long = rope.yarn.factor != 0 || rope.factors == RopeFactors::kLongShort;
+  if (is_long && rope.original_context < 1) {
+    return invalid(
+        fmt::format("{}.rope.scaling.original_context_length is {}, but must be 1 or "
+                    "more",
+                    c.architecture, rope.original_context));
+  }
+  if (rope.yarn.factor != 0 &&
+      !(rope.yarn.factor >= 1.0f && rope.yarn.factor < 1e6f && rope.yarn.beta_fast > 0.0f &&
+        rope.yarn.beta_slow > 0.0f && rope.theta > 1.0f)) {
+    return invalid(fmt::format("{}.rope.scaling: impossible numbers for YaRN", c.architecture));
+  }
   return {};
 }
 
@@ -87,6 +107,7 @@ Outcome validate(const ModelConfig& config) {
       return invalid(fmt::format("{}.attention.sliding_window is {}, but must be 0 or more",
                                  config.architecture, layer.window));
     }
+    if (layer.rope_idx == kNoRope) continue;
     if (layer.rope_idx < 0 || static_cast<std::size_t>(layer.rope_idx) >= config.ropes.size()) {
       return fail(StatusCode::kInternal,
                   fmt::format("{}: a layer has no RoPE description", config.architecture));

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "dunlin/status.h"
+#include "kernels/norm.h"
+#include "kernels/rope.h"
 #include "kv/kv_layout.h"
 
 namespace dunlin {
@@ -16,18 +18,48 @@ enum class Activation {
   kGeluTanh,  // the tanh form of GELU
 };
 
+// Peng et al., "YaRN: Efficient context window extension of large language models", 2023.
+struct YarnConfig {
+  float factor = 0.0f;       // 0: no YaRN
+  int original_context = 0;  // tokens
+  float beta_fast = 32.0f;   // turns within the original context above which nothing changes
+  float beta_slow = 1.0f;    // and below which positions are divided by `factor`
+  bool round_ramp = true;    // the ramp between begins and ends at whole dimensions
+};
+
+// Which tensor divides the frequencies.
+enum class RopeFactors {
+  kNone,
+  kOne,        // rope_freqs.weight (Llama 3.1 and later)
+  kLongShort,  // rope_factors_long.weight beyond the original context, else ..._short (Phi-3)
+};
+
 // Rotary positions of a kind of layer. Frequency i of dims/2 is
-// theta^(-2i/dims) / position_divisor, and / factors[i] where the model has a factor tensor.
+// theta^(-2i/dims) / position_divisor, / factors[i] where the model has a factor tensor, and
+// between the two for YaRN.
 struct RopeConfig {
   float theta = 10000.0f;
   int dims = 0;                   // leading dimensions of a head that rotate; even
   float position_divisor = 1.0f;  // linear scaling: 8 stretches the context eight times
-  bool has_factors = false;       // rope_freqs.weight [dims / 2] (Llama 3.1 and later)
+  RopeStyle style = RopeStyle::kRotateHalf;
+  RopeFactors factors = RopeFactors::kNone;
+  YarnConfig yarn{};
+  int original_context = 0;       // tokens, where yarn or factors want it
+  float attention_factor = 1.0f;  // multiplies rotated queries and keys
 };
+
+inline constexpr int kNoRope = -1;
 
 struct LayerConfig {
   int window = 0;    // 0: full attention; else tokens that a query sees, itself included
-  int rope_idx = 0;  // into ModelConfig::ropes
+  int rope_idx = 0;  // into ModelConfig::ropes; kNoRope: positions don't enter
+};
+
+// What the norms of Q and K are over.
+enum class QkNorm {
+  kNone,
+  kHeads,  // each head by itself, one weight for all heads
+  kWhole,  // all heads together
 };
 
 struct ModelConfig {
@@ -47,14 +79,23 @@ struct ModelConfig {
   float attention_scale = 0.0f;    // scores = scale * q . k
   float attention_softcap = 0.0f;  // 0: none; else scores become cap * tanh(score / cap)
   float logit_softcap = 0.0f;      // the same for logits
+  float logit_scale = 1.0f;        // logits are multiplied by it, before the cap
+  float residual_scale = 1.0f;     // what a block adds to the residual is multiplied by it
   Activation activation = Activation::kSilu;
 
   bool tied_head = false;  // logits use the embedding matrix
   bool qkv_bias = false;
   bool o_bias = false;
   bool ffn_bias = false;
-  bool qk_norm = false;     // RMSNorm over each head of Q and K before RoPE
-  bool post_norms = false;  // RMSNorm on the output of attention and MLP, before the residual
+  bool gated_mlp = true;  // down(activation(gate) * up), else down(activation(up))
+  NormType norm = NormType::kRms;
+  bool norm_bias = false;
+  QkNorm qk_norm = QkNorm::kNone;  // RMSNorm before RoPE
+  bool pre_norms = true;           // norms in front of attention and MLP
+  bool post_norms = false;         // norms on the output of attention and MLP, before the residual
+  bool parallel = false;  // attention and MLP read the same normed input, and are added at once
+  // GGUF files of the architecture have rows of Q and K in the order of tensor/row_order.h.
+  bool gguf_interleaves_qk = false;
 
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;  // [num_layers]

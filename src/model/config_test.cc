@@ -120,9 +120,11 @@ TEST(Tensors, wrong_shapes_and_types_are_named_with_both_shapes) {
 
 TEST(Registry, lists_each_architecture_once) {
   EXPECT_EQ(find_architecture("nosuch"), nullptr);
-  for (const Architecture& row : architectures()) {
-    EXPECT_EQ(find_architecture(row.name), &row);
-    EXPECT_NE(row.configure, nullptr);
+  for (const Architecture* row : architectures()) {
+    EXPECT_EQ(find_architecture(row->name), row);
+    EXPECT_NE(row->configure, nullptr);
+    for (const std::string_view hf_class : row->hf_classes)
+      EXPECT_EQ(find_hf_architecture(hf_class), row);
   }
 }
 

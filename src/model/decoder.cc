@@ -9,18 +9,10 @@
 #include "kernels/norm.h"
 #include "kernels/row_chunks.h"
 #include "model/layers.h"
+#include "model/rope_setup.h"
 
 namespace dunlin {
 namespace {
-
-RopeFrequencies frequencies_of(const RopeConfig& rope, const std::vector<float>& factors) {
-  RopeFrequencies frequencies = rope_frequencies(rope.dims, rope.theta);
-  for (std::size_t i = 0; i < frequencies.inv_freq.size(); ++i) {
-    frequencies.inv_freq[i] /= rope.position_divisor;
-    if (rope.has_factors) frequencies.inv_freq[i] /= factors[i];
-  }
-  return frequencies;
-}
 
 // Whether a linear layer of the model has weights of plain floats, which take float inputs.
 bool has_float_weights(const Weights& weights) {
@@ -37,21 +29,25 @@ bool has_float_weights(const Weights& weights) {
   return false;
 }
 
-LinearOrder linear_order(const Weights& weights, bool tied_head) {
+LinearOrder linear_order(const ModelConfig& config, const Weights& weights) {
   const auto task = [](const LinearWeights& linear) { return GemmTask{.weights = &linear.matrix}; };
   LinearOrder order;
   for (const LayerWeights& layer : weights.layers) {
     order.push_back({task(layer.q), task(layer.k), task(layer.v)});
-    order.push_back({task(layer.o)});
-    order.push_back({task(layer.gate), task(layer.up)});
+    if (!config.parallel) order.push_back({task(layer.o)});
+    order.push_back({task(layer.up)});
+    if (config.gated_mlp) order.back().insert(order.back().begin(), task(layer.gate));
     order.push_back({task(layer.down)});
+    if (config.parallel) order.push_back({task(layer.o)});
   }
-  order.push_back({task(tied_head ? weights.token_embedding : weights.head)});
+  order.push_back({task(config.tied_head ? weights.token_embedding : weights.head)});
   return order;
 }
 
-const float* data_or_null(const std::vector<float>& values) {
-  return values.empty() ? nullptr : values.data();
+// Scaling what the output layer reads scales the logits.
+void scale_norm(float scale, NormWeights& norm) {
+  for (float& w : norm.weight) w *= scale;
+  for (float& b : norm.bias) b *= scale;
 }
 
 }  // namespace
@@ -64,9 +60,10 @@ Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool
       isa_(isa),
       limits_{config_.vocab_size, config_.context_length},
       kv_layout_(dunlin::kv_layout(config_, kv_dtype)),
-      linear_order_(linear_order(weights_, config_.tied_head)) {
+      linear_order_(linear_order(config_, weights_)) {
+  scale_norm(config_.logit_scale, weights_.output_norm);
   for (const RopeConfig& rope : config_.ropes) {
-    scratch_.ropes.emplace_back().frequencies = frequencies_of(rope, weights_.rope_factors);
+    scratch_.ropes.emplace_back().frequencies = make_frequencies(rope, weights_.rope_factors);
   }
 }
 
@@ -105,14 +102,14 @@ void Decoder::embed_tokens(Step& step) {
   }
 }
 
-void Decoder::add_and_norm(Step& step, float* delta, const std::vector<float>& delta_weight,
-                           const std::vector<float>& weight, std::int64_t num_rows) {
+void Decoder::add_and_norm(Step& step, float* delta, const NormWeights& delta_norm,
+                           const NormWeights& next, std::int64_t num_rows) {
   AddNorm op;
   op.residual = scratch_.residual.as<float>();
   op.delta = delta;
-  op.delta_weight = data_or_null(delta_weight);
-  op.weight = weight.data();
-  op.eps = config_.norm_eps;
+  op.delta_norm = step.norm(delta_norm);
+  op.delta_scale = config_.residual_scale;
+  op.norm = step.norm(next);
   op.n = config_.hidden_size;
   op.normed = scratch_.delta.as<float>();
   add_norm(step.pool, step.isa, op, num_rows, &scratch_.acts);
@@ -152,10 +149,14 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
     attend(step, layer, i);
     if (is_last) rows = {batch.num_outputs(), batch.num_outputs() == batch.num_tokens()};
     if (rows.count == 0) break;
-    project_attention(step, layer, rows);
-    add_and_norm(step, delta, layer.post_attn_norm, layer.ffn_norm, rows.count);
-    gated_mlp(step, layer, rows);
-    const std::vector<float>& next =
+    if (config_.parallel) {
+      parallel_mlp(step, layer, rows);
+    } else {
+      project_attention(step, layer, rows);
+      add_and_norm(step, delta, layer.post_attn_norm, layer.ffn_norm, rows.count);
+      mlp(step, layer, rows);
+    }
+    const NormWeights& next =
         is_last ? weights_.output_norm : weights_.layers[static_cast<std::size_t>(i) + 1].attn_norm;
     add_and_norm(step, delta, layer.post_ffn_norm, next, rows.count);
   }

@@ -1,5 +1,5 @@
 // The decoder of every architecture here: embedding, layers of attention and MLP around a residual
-// with RMS norms, logits. What differs between architectures is in ModelConfig.
+// with norms, logits. What differs between architectures is in ModelConfig.
 //
 // A step is few phases of the pool a layer: QKV, (rotate and store), attention, output projection,
 // (norm), gate and up, (gate), down, (norm). Those in brackets run on the calling thread alone
@@ -38,8 +38,8 @@ class Decoder final : public Model {
   void check(const ForwardBatch& batch, std::span<const float> logits) const;
   void embed_tokens(Step& step);
   // residual += delta (null: nothing to add), then its norm into the activations.
-  void add_and_norm(Step& step, float* delta, const std::vector<float>& delta_weight,
-                    const std::vector<float>& weight, std::int64_t num_rows);
+  void add_and_norm(Step& step, float* delta, const NormWeights& delta_norm,
+                    const NormWeights& next, std::int64_t num_rows);
   void compute_logits(Step& step, std::span<float> logits, std::span<float> maxima);
 
   ModelConfig config_;

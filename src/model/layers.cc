@@ -19,32 +19,42 @@ GateFunction gate_function(Activation activation) {
   return GateFunction::kSilu;
 }
 
-void norm_heads(const Step& step, const std::vector<float>& weight, int num_heads, float* x) {
-  if (weight.empty()) return;
-  const int dim = step.config.head_dim;
-  for (int head = 0; head < num_heads; ++head, x += dim) {
-    rms_norm(step.isa, x, weight.data(), step.config.norm_eps, dim, x);
+// Norms the heads of one token's queries or keys, each by itself or all together.
+void norm_heads(const Step& step, const NormWeights& weights, int num_heads, float* x) {
+  if (weights.weight.empty()) return;
+  const ModelConfig& c = step.config;
+  const Norm norm{NormType::kRms, weights.weight.data(), nullptr, c.norm_eps};
+  if (c.qk_norm == QkNorm::kWhole) {
+    normalize(step.isa, norm, x, std::int64_t{num_heads} * c.head_dim, x);
+    return;
   }
+  for (int head = 0; head < num_heads; ++head, x += c.head_dim)
+    normalize(step.isa, norm, x, c.head_dim, x);
+}
+
+// Keys lie behind the queries, so one call rotates both.
+void rotate(const Step& step, int rope_idx, std::int64_t token, float* q) {
+  if (rope_idx == kNoRope) return;
+  const ModelConfig& c = step.config;
+  const RopeTable& rope = step.scratch.ropes[static_cast<std::size_t>(rope_idx)];
+  const int rope_dim = rope.frequencies.rope_dim();
+  const std::int64_t at = token * (rope_dim / 2);
+  apply_rope(c.ropes[static_cast<std::size_t>(rope_idx)].style, rope.cos.as<float>() + at,
+             rope.sin.as<float>() + at, rope_dim, c.num_heads + c.num_kv_heads, c.head_dim, q);
 }
 
 // Norms and rotates the queries and keys of every token and stores its K and V.
 void finish_qkv(Step& step, const LayerWeights& weights, int layer_idx, const PagedKvLayer& cache,
                 std::span<const std::int64_t> slots) {
   const ModelConfig& c = step.config;
-  const auto rope_idx =
-      static_cast<std::size_t>(c.layers[static_cast<std::size_t>(layer_idx)].rope_idx);
-  const RopeTable& rope = step.scratch.ropes[rope_idx];
-  const int rope_dim = rope.frequencies.rope_dim();
+  const int rope_idx = c.layers[static_cast<std::size_t>(layer_idx)].rope_idx;
   const std::int64_t stride = c.q_size() + 2 * c.kv_size();
   for_rows(step.pool, step.batch.num_tokens(), stride, [&](std::int64_t token) {
     float* q = step.scratch.qkv.as<float>() + token * stride;
     float* k = q + c.q_size();
     norm_heads(step, weights.q_norm, c.num_heads, q);
     norm_heads(step, weights.k_norm, c.num_kv_heads, k);
-    // Keys lie behind the queries, so one call rotates both.
-    const std::int64_t at = token * (rope_dim / 2);
-    apply_rope(RopeStyle::kRotateHalf, rope.cos.as<float>() + at, rope.sin.as<float>() + at,
-               rope_dim, c.num_heads + c.num_kv_heads, c.head_dim, q);
+    rotate(step, rope_idx, token, q);
     kv_write(step.isa, cache, slots[static_cast<std::size_t>(token)], k, k + c.kv_size());
   });
 }
@@ -112,7 +122,11 @@ void project_attention(Step& step, const LayerWeights& weights, const ActiveRows
   step.linear({&task, 1}, rows.count);
 }
 
-void gated_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows) {
+namespace {
+
+// The MLP of rows of acts (token_rows: null, or which) into `delta`.
+void run_mlp(Step& step, const LayerWeights& weights, std::int64_t num_rows,
+             const std::int32_t* token_rows, float* delta) {
   const ModelConfig& c = step.config;
   StepScratch& scratch = step.scratch;
   const std::int64_t stride = 2 * std::int64_t{c.ffn_size};
@@ -122,12 +136,28 @@ void gated_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows) 
       GemmTask{&weights.gate.matrix, weights.gate.bias_data(), gate, stride},
       GemmTask{&weights.up.matrix, weights.up.bias_data(), up, stride},
   };
-  step.linear(tasks, rows.count);
-  gated_rows(step.pool, step.isa, gate_function(c.activation), gate, up, stride, c.ffn_size,
-             rows.count, &scratch.acts);
-  const GemmTask task{&weights.down.matrix, weights.down.bias_data(), scratch.delta.as<float>(),
-                      c.hidden_size};
-  step.linear({&task, 1}, rows.count);
+  step.linear(std::span(tasks).subspan(c.gated_mlp ? 0 : 1), num_rows, token_rows);
+  gated_rows(step.pool, step.isa, gate_function(c.activation), c.gated_mlp ? gate : up,
+             c.gated_mlp ? up : nullptr, stride, c.ffn_size, num_rows, &scratch.acts);
+  const GemmTask task{&weights.down.matrix, weights.down.bias_data(), delta, c.hidden_size};
+  step.linear({&task, 1}, num_rows);
+}
+
+}  // namespace
+
+void mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows) {
+  run_mlp(step, weights, rows.count, nullptr, step.scratch.delta.as<float>());
+}
+
+void parallel_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows) {
+  float* mlp_delta = step.scratch.mlp_delta.as<float>();
+  run_mlp(step, weights, rows.count, rows.all ? nullptr : step.batch.logits_indices.data(),
+          mlp_delta);
+  project_attention(step, weights, rows);
+  const std::int64_t n = step.config.hidden_size;
+  for_rows(step.pool, rows.count, n, [&](std::int64_t row) {
+    add(mlp_delta + row * n, n, step.scratch.delta.as<float>() + row * n);
+  });
 }
 
 }  // namespace dunlin

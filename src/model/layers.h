@@ -22,7 +22,11 @@ void attend(Step& step, const LayerWeights& weights, int layer_idx);
 // function gathers to the front where they aren't all; the residual's too).
 void project_attention(Step& step, const LayerWeights& weights, const ActiveRows& rows);
 
-// The gated MLP: acts -> delta. down(activation(gate(x)) * up(x)).
-void gated_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows);
+// The MLP: acts -> delta. down(activation(gate(x)) * up(x)), or down(activation(up(x))).
+void mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows);
+
+// A parallel block behind attend(): the MLP of the same input and the output projection, their sum
+// in delta. Gathers as project_attention does.
+void parallel_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows);
 
 }  // namespace dunlin

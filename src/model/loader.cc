@@ -16,13 +16,13 @@ namespace {
 
 // A norm weight or bias, as floats in canonical order. One that is not a number would make every
 // token wrong without a hint, so it is refused here.
-Result<std::vector<float>> read_vector(const TensorSlot& slot, const SourceTensor& source) {
+Result<std::vector<float>> read_vector(const TensorSlot& slot, const FoundTensor& source) {
   const auto size = static_cast<std::size_t>(slot.cols);
   std::vector<float> stored(size), canonical(size);
   dequantize(source.view.dtype, source.view.data, stored.data(), slot.cols);
   for (std::size_t i = 0; i < size; ++i) {
     canonical[i] =
-        stored[static_cast<std::size_t>(source.row_order.stored_row(static_cast<std::int64_t>(i)))];
+        stored[static_cast<std::size_t>(source.order.stored_row(static_cast<std::int64_t>(i)))];
     if (!std::isfinite(canonical[i])) {
       return invalid(fmt::format("tensor {} holds a value that is not a finite number", slot.name));
     }
@@ -34,32 +34,32 @@ Result<Weights> load_weights(const WeightSource& source, const ModelConfig& conf
                              const LoadOptions& options, ThreadPool& pool) {
   Weights weights;
   const std::vector<TensorSlot> slots = tensor_slots(config, weights);
-  std::vector<const TensorSlot*> matrices;  // in the packer's order
+  std::vector<std::pair<std::string, TensorView>> matrices;  // in the packer's order
   Packer packer(options.isa);
   std::int64_t total_bytes = 0, done_bytes = 0;
   for (const TensorSlot& slot : slots) {
-    const SourceTensor tensor = *source.find(slot.name);
+    DUNLIN_ASSIGN(tensor, find_tensor(source, slot));
     if (slot.matrix == nullptr) {
       DUNLIN_ASSIGN(values, read_vector(slot, tensor));
       *slot.vector = std::move(values);
       continue;
     }
-    packer.add(tensor.view, tensor.row_order, *slot.matrix);
-    matrices.push_back(&slot);
+    packer.add(tensor.view, tensor.order, *slot.matrix);
+    matrices.push_back({slot.name, tensor.view});
     total_bytes += tensor.view.size_bytes();
   }
   std::mutex mutex;
   packer.run(pool, [&](std::size_t idx) {
-    const SourceTensor tensor = *source.find(matrices[idx]->name);
-    source.release(tensor);
+    const TensorView& view = matrices[idx].second;
+    source.release(view);
     if (!options.progress) return;
     const std::lock_guard lock(mutex);
-    done_bytes += tensor.view.size_bytes();
+    done_bytes += view.size_bytes();
     options.progress(done_bytes, total_bytes);
   });
   for (std::size_t i = 0; i < matrices.size(); ++i) {
     const Outcome packed = packer.outcome(i);
-    if (!packed) return tl::unexpected(packed.error().with_prefix("tensor " + matrices[i]->name));
+    if (!packed) return tl::unexpected(packed.error().with_prefix("tensor " + matrices[i].first));
   }
   return weights;
 }
@@ -77,6 +77,10 @@ Result<std::unique_ptr<Model>> load_model(const WeightSource& source, const Mode
   }
   auto pool = std::make_unique<ThreadPool>(options.num_threads);
   DUNLIN_ASSIGN(weights, load_weights(source, config, options, *pool));
+  const int context = options.max_context > 0 ? options.max_context : config.context_length;
+  const RopeConfig& rope = config.ropes[0];
+  if (rope.factors == RopeFactors::kLongShort && context <= rope.original_context)
+    weights.rope_factors.swap(weights.rope_factors_short);
   return std::make_unique<Decoder>(config, std::move(weights), std::move(pool), options.isa,
                                    options.kv_dtype);
 }

@@ -18,6 +18,9 @@ struct LoadOptions {
   Isa isa = best_isa();
   int num_threads = 0;  // of the model's pool, the caller included; 0: default_num_threads()
   DType kv_dtype = DType::kF16;  // F32, F16 or BF16
+  // Tokens of the longest sequence to be served; 0: what the model was trained for. Models with
+  // long and short RoPE factors (Phi-3) use the short ones where it is within their first training.
+  int max_context = 0;
   // Called after each matrix with the bytes packed so far and in all, by one thread at a time, not
   // always the same.
   std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)> progress;

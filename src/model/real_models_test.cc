@@ -12,7 +12,7 @@
 
 #include "base/function_ref.h"
 #include "kernels/softmax.h"
-#include "model/open_gguf.h"
+#include "model/open_model.h"
 #include "model/sequence_set.h"
 #include "support/real_models.h"
 
@@ -55,7 +55,7 @@ std::unique_ptr<Model> load(const std::string& path, Isa isa, DType kv_dtype) {
   LoadOptions options;
   options.isa = isa;
   options.kv_dtype = kv_dtype;
-  Result<OpenedModel> opened = open_gguf_model(path, options);
+  Result<OpenedModel> opened = open_model(path, options);
   if (!opened) {
     ADD_FAILURE() << opened.error().message();
     return nullptr;

@@ -9,23 +9,18 @@
 
 namespace dunlin {
 
-void configure_llama(GgufHparams& hparams, ModelConfig& config);
-void configure_qwen2(GgufHparams& hparams, ModelConfig& config);
-void configure_gemma3(GgufHparams& hparams, ModelConfig& config);
+// One line for each file in architectures/, made by CMake.
+#define DUNLIN_ARCHITECTURE(name) const Architecture& name##_architecture();
+#include "model/architecture_list.inc"
+#undef DUNLIN_ARCHITECTURE
 
 namespace {
-
-constexpr std::array kArchitectures = {
-    Architecture{"llama", configure_llama},
-    Architecture{"qwen2", configure_qwen2},
-    Architecture{"gemma3", configure_gemma3},
-};
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
 // Keys that only matter where they say something other than "none": read over by every
 // architecture here, so a file that uses them must not load with wrong results.
-void refuse_unsupported(GgufHparams& hparams) {
+void refuse_unsupported(Hparams& hparams) {
   if (hparams.count("expert_count", 0, kMaxInt, 0) > 0) {
     hparams.refuse(StatusCode::kUnimplemented,
                    "mixture-of-experts layers (expert_count) are not supported yet");
@@ -38,18 +33,33 @@ void refuse_unsupported(GgufHparams& hparams) {
   }
 }
 
-RopeConfig read_rope(GgufHparams& hparams, int head_dim) {
+YarnConfig read_yarn(Hparams& hparams) {
+  YarnConfig yarn;
+  yarn.factor = hparams.number("rope.scaling.factor");
+  yarn.beta_fast = hparams.number("rope.scaling.yarn_beta_fast", yarn.beta_fast);
+  yarn.beta_slow = hparams.number("rope.scaling.yarn_beta_slow", yarn.beta_slow);
+  return yarn;
+}
+
+RopeConfig read_rope(Hparams& hparams, int head_dim) {
   RopeConfig rope;
   rope.theta = hparams.number("rope.freq_base", 10000.0f);
   rope.dims = hparams.count("rope.dimension_count", 0, kMaxInt, head_dim);
-  rope.has_factors = hparams.has_tensor("rope_freqs.weight");
-  const std::string_view scaling = hparams.word("rope.scaling.type", "none");
+  if (hparams.has_tensor("rope_freqs.weight")) rope.factors = RopeFactors::kOne;
+  if (hparams.has_tensor("rope_factors_long.weight")) rope.factors = RopeFactors::kLongShort;
+  const std::string scaling = hparams.word("rope.scaling.type", "none");
+  rope.original_context = hparams.count("rope.scaling.original_context_length", 0, kMaxInt, 0);
   // The older key is a plain linear factor without a type.
   const float old_factor = hparams.number("rope.scale_linear", 1.0f);
   if (scaling == "linear") {
     rope.position_divisor = hparams.number("rope.scaling.factor", old_factor);
-  } else if (scaling == "none") {
+  } else if (scaling == "yarn") {
+    rope.yarn = read_yarn(hparams);
+    rope.attention_factor = hparams.number("rope.scaling.attn_factor", 1.0f) *
+                            (0.1f * std::log(rope.yarn.factor) + 1.0f);
+  } else if (scaling == "none" || scaling == "longrope") {
     rope.position_divisor = old_factor;
+    rope.attention_factor = hparams.number("rope.scaling.attn_factor", 1.0f);
   } else {
     hparams.refuse(StatusCode::kUnimplemented,
                    fmt::format("RoPE scaling \"{}\" is not supported yet", scaling));
@@ -58,21 +68,13 @@ RopeConfig read_rope(GgufHparams& hparams, int head_dim) {
 }
 
 // Rows of the embedding; the tokenizer must have as many tokens, or ids would be out of range.
-int read_vocab_size(GgufHparams& hparams) {
-  const GgufTensor* embedding = hparams.file().find_tensor("token_embd.weight");
-  if (embedding == nullptr) {
+int read_vocab_size(Hparams& hparams) {
+  const std::optional<TensorView> embedding = hparams.checkpoint().find("token_embd.weight");
+  if (!embedding) {
     hparams.refuse(StatusCode::kInvalidArgument, "tensor token_embd.weight is missing");
     return 1;
   }
-  const std::int64_t rows = embedding->view.rows();
-  const GgufEntry* tokens = hparams.file().find_entry("tokenizer.ggml.tokens");
-  if (tokens != nullptr && tokens->type == GgufType::kArray &&
-      static_cast<std::int64_t>(tokens->array().size()) != rows) {
-    hparams.refuse(
-        StatusCode::kInvalidArgument,
-        fmt::format("tokenizer.ggml.tokens has {} tokens, but token_embd.weight has {} rows",
-                    tokens->array().size(), rows));
-  }
+  const std::int64_t rows = embedding->rows();
   const int vocab_size = static_cast<int>(std::min<std::int64_t>(rows, kMaxInt));
   if (hparams.count("vocab_size", 1, kMaxInt, vocab_size) != vocab_size) {
     hparams.refuse(StatusCode::kInvalidArgument,
@@ -81,7 +83,7 @@ int read_vocab_size(GgufHparams& hparams) {
   return vocab_size;
 }
 
-void read_shared(GgufHparams& hparams, ModelConfig& config) {
+void read_shared(Hparams& hparams, ModelConfig& config) {
   config.hidden_size = hparams.count("embedding_length", 1, 1 << 20);
   config.num_heads = hparams.count("attention.head_count", 1, 1 << 14);
   config.num_kv_heads = hparams.count("attention.head_count_kv", 1, 1 << 14, config.num_heads);
@@ -99,8 +101,11 @@ void read_shared(GgufHparams& hparams, ModelConfig& config) {
   }
   config.ffn_size = hparams.count("feed_forward_length", 1, 1 << 22);
   config.context_length = hparams.count("context_length", 1, 1 << 28);
-  config.norm_eps = hparams.number("attention.layer_norm_rms_epsilon");
-  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
+  config.norm_eps = hparams.has("attention.layer_norm_epsilon")
+                        ? hparams.number("attention.layer_norm_epsilon")
+                        : hparams.number("attention.layer_norm_rms_epsilon");
+  config.attention_scale =
+      hparams.number("attention.scale", 1.0f / std::sqrt(static_cast<float>(config.head_dim)));
   config.tied_head = !hparams.has_tensor("output.weight");
   config.vocab_size = read_vocab_size(hparams);
   config.ropes = {read_rope(hparams, config.head_dim)};
@@ -111,37 +116,55 @@ void read_shared(GgufHparams& hparams, ModelConfig& config) {
 
 }  // namespace
 
-std::span<const Architecture> architectures() { return kArchitectures; }
+std::span<const Architecture* const> architectures() {
+  static const std::array kArchitectures = {
+#define DUNLIN_ARCHITECTURE(name) &name##_architecture(),
+#include "model/architecture_list.inc"
+#undef DUNLIN_ARCHITECTURE
+  };
+  return kArchitectures;
+}
 
 const Architecture* find_architecture(std::string_view name) {
-  for (const Architecture& architecture : kArchitectures) {
-    if (architecture.name == name) return &architecture;
-  }
+  for (const Architecture* architecture : architectures())
+    if (architecture->name == name) return architecture;
   return nullptr;
 }
 
-Result<ModelConfig> config_from_gguf(const GgufFile& file) {
-  DUNLIN_ASSIGN(name, file.get_string("general.architecture"));
-  const Architecture* architecture = find_architecture(name);
+const Architecture* find_hf_architecture(std::string_view hf_class) {
+  for (const Architecture* architecture : architectures())
+    for (const std::string_view known : architecture->hf_classes)
+      if (known == hf_class) return architecture;
+  return nullptr;
+}
+
+Result<ModelConfig> read_config(const Checkpoint& checkpoint) {
+  const auto stored = checkpoint.metadata("general.architecture");
+  const auto* name = stored ? std::get_if<std::string>(&*stored) : nullptr;
+  if (name == nullptr) {
+    return invalid(fmt::format("{}: metadata key general.architecture is missing or no string",
+                               checkpoint.path()));
+  }
+  const Architecture* architecture = find_architecture(*name);
   if (architecture == nullptr) {
     std::string known;
-    for (const Architecture& row : kArchitectures) {
-      known += (known.empty() ? "" : ", ") + std::string(row.name);
-    }
+    for (const Architecture* row : architectures())
+      known += (known.empty() ? "" : ", ") + std::string(row->name);
     return fail(StatusCode::kUnimplemented,
                 fmt::format("{}: architecture \"{}\" is not supported; supported are {}",
-                            file.path(), name, known));
+                            checkpoint.path(), *name, known));
   }
   ModelConfig config;
-  config.architecture = name;
-  config.name = file.get_string("general.name", "").value_or("");
-  GgufHparams hparams(file, name);
+  config.architecture = *name;
+  if (const auto title = checkpoint.metadata("general.name"))
+    if (const auto* text = std::get_if<std::string>(&*title)) config.name = *text;
+  Hparams hparams(checkpoint, *name);
   read_shared(hparams, config);
   DUNLIN_TRY(hparams.outcome());
   architecture->configure(hparams, config);
   DUNLIN_TRY(hparams.outcome());
   if (Outcome valid = validate(config); !valid) {
-    return tl::unexpected<Status>(valid.error().with_prefix(file.path()));
+    return tl::unexpected<Status>(valid.error().with_prefix(checkpoint.path()));
   }
   return config;
 }

@@ -1,28 +1,58 @@
-// The table of architectures. Adding one takes one file and one row (docs/adding-a-model.md).
+// The table of architectures. Adding one takes one file in architectures/ (docs/adding-a-model.md).
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "dunlin/status.h"
-#include "formats/gguf.h"
+#include "formats/checkpoint.h"
 #include "model/config.h"
-#include "model/gguf_hparams.h"
+#include "model/hparams.h"
+#include "tensor/tensor_view.h"
 
 namespace dunlin {
 
-struct Architecture {
-  std::string_view name;  // general.architecture in GGUF
-  // Sets what this architecture does differently. The keys that all share have been read into
-  // `config` (sizes, heads, RoPE 0 with the file's base and scaling, every layer full attention).
-  void (*configure)(GgufHparams& hparams, ModelConfig& config);
+class HfConfig;
+class HfImport;
+
+// What a stored tensor becomes. The result's view points into `bytes`.
+struct MadeTensor {
+  TensorView view;
+  std::vector<std::byte> bytes;
+};
+using HfTransform = Result<MadeTensor> (*)(const HfConfig& config, const TensorView& stored);
+
+// A tensor's canonical name and that of Hugging Face's checkpoints, both without what layers put in
+// front ("attn_q" for "blk.3.attn_q" and "self_attn.q_proj" for "model.layers.3.self_attn.q_proj")
+// and without ".weight" and ".bias", which both sides have; or with the end, where they differ
+// in it. '*' stands for a number, an expert's.
+struct HfTensorName {
+  std::string_view canonical;  // empty: the tensor says nothing that a model needs
+  std::string_view hf;
+  HfTransform transform = nullptr;
 };
 
-std::span<const Architecture> architectures();
-const Architecture* find_architecture(std::string_view name);  // nullptr: unknown
+struct Architecture {
+  std::string_view name;  // general.architecture in GGUF
+  // "architectures" in config.json: "LlamaForCausalLM". Empty: no checkpoints of Hugging Face.
+  std::span<const std::string_view> hf_classes;
+  // Sets what this architecture does differently. The keys that all share have been read into
+  // `config` (sizes, heads, RoPE 0 with the file's base and scaling, every layer full attention).
+  void (*configure)(Hparams& hparams, ModelConfig& config);
+  // Adds what config.json says beyond the keys that all share; null: nothing (hf_import.h).
+  void (*import)(HfImport& import);
+  // Names other than Llama's. A stored tensor that stands here more than once becomes several.
+  std::span<const HfTensorName> hf_tensors;
+};
 
-// The validated configuration of a GGUF file with weights. Refuses, naming the file and the key:
+std::span<const Architecture* const> architectures();                 // sorted by name
+const Architecture* find_architecture(std::string_view name);         // nullptr: unknown
+const Architecture* find_hf_architecture(std::string_view hf_class);  // the same
+
+// The validated configuration of a checkpoint with weights. Refuses, naming the file and the key:
 // missing and impossible numbers, unknown architectures, features that are not supported yet.
-Result<ModelConfig> config_from_gguf(const GgufFile& file);
+Result<ModelConfig> read_config(const Checkpoint& checkpoint);
 
 }  // namespace dunlin

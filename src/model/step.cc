@@ -22,6 +22,7 @@ void StepScratch::reserve(const ModelConfig& c, int num_threads, int max_tokens_
   qkv = floats(max_tokens, c.q_size() + 2 * c.kv_size());
   attn_out = floats(max_tokens, c.q_size());
   gate_up = floats(max_tokens, 2 * std::int64_t{c.ffn_size});
+  if (c.parallel) mlp_delta = floats(max_tokens, c.hidden_size);
   const std::int64_t widest =
       std::max({std::int64_t{c.hidden_size}, c.q_size(), std::int64_t{c.ffn_size}});
   acts.reserve(max_tokens, widest, keep_float);
@@ -33,11 +34,18 @@ void StepScratch::reserve(const ModelConfig& c, int num_threads, int max_tokens_
                     c.head_dim);
 }
 
-void Step::linear(std::span<const GemmTask> tasks, std::int64_t num_rows) {
+Norm Step::norm(const NormWeights& weights) const {
+  if (weights.weight.empty()) return {};
+  return {config.norm, weights.weight.data(), weights.bias.empty() ? nullptr : weights.bias.data(),
+          config.norm_eps};
+}
+
+void Step::linear(std::span<const GemmTask> tasks, std::int64_t num_rows,
+                  const std::int32_t* token_rows) {
   if (num_rows == 0) return;
   num_linears = (num_linears + 1) % linear_order.size();
   if (num_rows <= kReadingRows) warm_gemm(pool, linear_order[num_linears], num_rows);
-  gemm(pool, isa, tasks, scratch.acts, num_rows);
+  gemm(pool, isa, tasks, scratch.acts, num_rows, token_rows);
   for (const GemmTask& task : tasks) {
     weight_bytes += static_cast<std::uint64_t>(task.weights->size_bytes());
   }

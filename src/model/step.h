@@ -13,6 +13,7 @@
 #include "cpu/thread_pool.h"
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
+#include "kernels/norm.h"
 #include "kernels/rope.h"
 #include "kv/kv_storage.h"
 #include "model/config.h"
@@ -38,6 +39,7 @@ struct StepScratch {
   Buffer qkv;                    // [max_tokens, q_size + 2 kv_size]
   Buffer attn_out;               // [max_tokens, q_size]
   Buffer gate_up;                // [max_tokens, 2 ffn_size]
+  Buffer mlp_delta;              // [max_tokens, hidden_size] in models with parallel blocks
   Activations acts;              // input of the next linear layers
   std::vector<RopeTable> ropes;  // as ModelConfig::ropes; frequencies are set by the decoder
   AttentionScratch attention;
@@ -59,7 +61,11 @@ struct Step {
 
   // gemm over rows 0..num_rows of scratch.acts; counts the weights it reads. Workers that wait
   // bring the weights of the next call closer.
-  void linear(std::span<const GemmTask> tasks, std::int64_t num_rows);
+  // token_rows: null, or [num_rows] which rows of acts.
+  void linear(std::span<const GemmTask> tasks, std::int64_t num_rows,
+              const std::int32_t* token_rows = nullptr);
+  // The model's kind of norm with these weights; none where there are none.
+  Norm norm(const NormWeights& weights) const;
 };
 
 }  // namespace dunlin

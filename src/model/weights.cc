@@ -1,6 +1,5 @@
 #include "model/weights.h"
 
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -10,46 +9,90 @@
 namespace dunlin {
 namespace {
 
+// A part of a tensor that may be stored as one: "attn_qkv", rows [first_row, + rows) of whole_rows.
+struct Part {
+  std::string_view whole{};
+  std::int64_t first_row = 0;
+  std::int64_t whole_rows = 0;
+};
+
 class SlotList {
  public:
+  explicit SlotList(const ModelConfig& config) : config_(config) {}
+
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
 
   void vector(std::string_view name, std::vector<float>& target, std::int64_t size) {
-    slots_.push_back({prefix_ + std::string(name), 1, size, nullptr, &target});
+    TensorSlot& slot = slots_.emplace_back();
+    slot.name = prefix_ + std::string(name);
+    slot.cols = size;
+    slot.vector = &target;
+  }
+  void norm(std::string_view name, NormWeights& target, std::int64_t size) {
+    vector(std::string(name) + ".weight", target.weight, size);
+    if (config_.norm_bias) vector(std::string(name) + ".bias", target.bias, size);
   }
   // NAME.weight, and NAME.bias where the model has one.
   void linear(std::string_view name, LinearWeights& target, std::int64_t out, std::int64_t in,
-              bool has_bias) {
+              bool has_bias, RowOrder gguf_order = {}, const Part& part = {}) {
     const std::string base = prefix_ + std::string(name);
-    slots_.push_back({base + ".weight", out, in, &target.matrix, nullptr});
-    if (has_bias) slots_.push_back({base + ".bias", 1, out, nullptr, &target.bias});
+    TensorSlot slot;
+    slot.name = base + ".weight";
+    slot.rows = out;
+    slot.cols = in;
+    slot.matrix = &target.matrix;
+    slot.gguf_order = gguf_order;
+    set_part(part, ".weight", slot);
+    slots_.push_back(slot);
+    if (!has_bias) return;
+    slot.name = base + ".bias";
+    slot.rows = 1;
+    slot.cols = out;
+    slot.matrix = nullptr;
+    slot.vector = &target.bias;
+    set_part(part, ".bias", slot);
+    slots_.push_back(std::move(slot));
   }
   std::vector<TensorSlot> take() { return std::move(slots_); }
 
  private:
+  void set_part(const Part& part, std::string_view end, TensorSlot& slot) const {
+    if (part.whole.empty()) return;
+    slot.whole = prefix_ + std::string(part.whole) + std::string(end);
+    slot.first_row = part.first_row;
+    slot.whole_rows = part.whole_rows;
+  }
+
+  const ModelConfig& config_;
   std::string prefix_;
   std::vector<TensorSlot> slots_;
 };
 
 void add_attention(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
-  list.vector("attn_norm.weight", layer.attn_norm, c.hidden_size);
-  list.linear("attn_q", layer.q, c.q_size(), c.hidden_size, c.qkv_bias);
-  list.linear("attn_k", layer.k, c.kv_size(), c.hidden_size, c.qkv_bias);
-  list.linear("attn_v", layer.v, c.kv_size(), c.hidden_size, c.qkv_bias);
-  if (c.qk_norm) {
-    list.vector("attn_q_norm.weight", layer.q_norm, c.head_dim);
-    list.vector("attn_k_norm.weight", layer.k_norm, c.head_dim);
+  if (c.pre_norms) list.norm("attn_norm", layer.attn_norm, c.hidden_size);
+  const RowOrder order{c.gguf_interleaves_qk ? c.head_dim : 0};
+  const std::int64_t q = c.q_size(), kv = c.kv_size(), all = q + 2 * kv;
+  list.linear("attn_q", layer.q, q, c.hidden_size, c.qkv_bias, order, {"attn_qkv", 0, all});
+  list.linear("attn_k", layer.k, kv, c.hidden_size, c.qkv_bias, order, {"attn_qkv", q, all});
+  list.linear("attn_v", layer.v, kv, c.hidden_size, c.qkv_bias, {}, {"attn_qkv", q + kv, all});
+  if (c.qk_norm != QkNorm::kNone) {
+    const bool whole = c.qk_norm == QkNorm::kWhole;
+    list.norm("attn_q_norm", layer.q_norm, whole ? q : c.head_dim);
+    list.norm("attn_k_norm", layer.k_norm, whole ? kv : c.head_dim);
   }
-  list.linear("attn_output", layer.o, c.hidden_size, c.q_size(), c.o_bias);
-  if (c.post_norms) list.vector("post_attention_norm.weight", layer.post_attn_norm, c.hidden_size);
+  list.linear("attn_output", layer.o, c.hidden_size, q, c.o_bias);
+  if (c.post_norms) list.norm("post_attention_norm", layer.post_attn_norm, c.hidden_size);
 }
 
 void add_mlp(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
-  list.vector("ffn_norm.weight", layer.ffn_norm, c.hidden_size);
-  list.linear("ffn_gate", layer.gate, c.ffn_size, c.hidden_size, c.ffn_bias);
-  list.linear("ffn_up", layer.up, c.ffn_size, c.hidden_size, c.ffn_bias);
-  list.linear("ffn_down", layer.down, c.hidden_size, c.ffn_size, c.ffn_bias);
-  if (c.post_norms) list.vector("post_ffw_norm.weight", layer.post_ffn_norm, c.hidden_size);
+  const std::int64_t ffn = c.ffn_size;
+  if (c.pre_norms && !c.parallel) list.norm("ffn_norm", layer.ffn_norm, c.hidden_size);
+  // One tensor of both is called ffn_up.
+  if (c.gated_mlp)
+    list.linear("ffn_gate", layer.gate, ffn, c.hidden_size, c.ffn_bias, {}, {"ffn_up", 0, 2 * ffn});
+  list.linear("ffn_up", layer.up, ffn, c.hidden_size, c.ffn_bias, {}, {"ffn_up", ffn, 2 * ffn});
+  list.linear("ffn_down", layer.down, c.hidden_size, ffn, c.ffn_bias);
+  if (c.post_norms) list.norm("post_ffw_norm", layer.post_ffn_norm, c.hidden_size);
 }
 
 bool is_float(DType dtype) {
@@ -66,47 +109,67 @@ std::string shape_text(const TensorView& view) {
   return text + "]";
 }
 
-Outcome check_slot(const TensorSlot& slot, const TensorView& view) {
-  const bool is_matrix = slot.matrix != nullptr;
-  const bool fits = is_matrix
-                        ? view.rank == 2 && view.rows() == slot.rows && view.cols() == slot.cols
-                        : view.rows() == 1 && view.cols() == slot.cols;
-  if (!fits) {
-    const std::string wanted =
-        is_matrix ? fmt::format("[{}, {}]", slot.rows, slot.cols) : fmt::format("[{}]", slot.cols);
-    return invalid(fmt::format("tensor {} is {}, but the model's numbers make it {}", slot.name,
-                               shape_text(view), wanted));
-  }
+Outcome check_type(std::string_view name, const TensorView& view, bool is_matrix) {
   const DTypeInfo& info = dtype_info(view.dtype);
   if (!(is_matrix ? is_weight(view.dtype) : is_float(view.dtype))) {
-    return invalid(fmt::format("tensor {} is of type {}, which is no type for {}", slot.name,
-                               info.name, is_matrix ? "a weight matrix" : "a vector of floats"));
+    return invalid(fmt::format("tensor {} is of type {}, which is no type for {}", name, info.name,
+                               is_matrix ? "a weight matrix" : "a vector of floats"));
   }
   if (view.cols() % info.block_size != 0) {
     return invalid(fmt::format("tensor {} has rows of {} elements, which are no whole blocks of {}",
-                               slot.name, view.cols(), info.name));
+                               name, view.cols(), info.name));
   }
   return {};
 }
 
-Outcome check_all(const ModelConfig& config,
-                  const std::function<std::optional<TensorView>(std::string_view)>& find) {
-  Weights weights;
-  for (const TensorSlot& slot : tensor_slots(config, weights)) {
-    const std::optional<TensorView> view = find(slot.name);
-    if (!view) return invalid(fmt::format("tensor {} is missing", slot.name));
-    DUNLIN_TRY(check_slot(slot, *view));
-  }
-  return {};
+// The slot's part of the tensor that holds it, which is `view`.
+TensorView part_of(const TensorSlot& slot, const TensorView& view) {
+  const bool is_matrix = slot.matrix != nullptr;
+  TensorView part = view;
+  part.rank = is_matrix ? 2 : 1;
+  part.shape = {is_matrix ? slot.rows : slot.cols, is_matrix ? slot.cols : 1, 1, 1};
+  part.data += row_bytes(view.dtype, is_matrix ? view.cols() : 1) * slot.first_row;
+  return part;
 }
 
 }  // namespace
 
+Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& slot) {
+  const bool is_matrix = slot.matrix != nullptr;
+  const auto length = [&](const TensorView& view) { return is_matrix ? view.rows() : view.cols(); };
+  std::optional<TensorView> view = source.find(slot.name);
+  bool is_part = false;
+  // A fused tensor may bear the name of one of its parts.
+  if (!slot.whole.empty() && (!view || slot.name == slot.whole)) {
+    const std::optional<TensorView> whole = source.find(slot.whole);
+    is_part = whole && length(*whole) == slot.whole_rows;
+    if (is_part) view = whole;
+  }
+  if (!view) return invalid(fmt::format("tensor {} is missing", slot.name));
+  const std::string& name = is_part ? slot.whole : slot.name;
+  const std::int64_t rows = is_matrix ? (is_part ? slot.whole_rows : slot.rows) : 1;
+  const std::int64_t cols = is_matrix || !is_part ? slot.cols : slot.whole_rows;
+  const bool ranks_fit = is_matrix ? view->rank >= 2 : true;
+  if (!ranks_fit || view->rows() != rows || view->cols() != cols) {
+    const std::string wanted =
+        is_matrix ? fmt::format("[{}, {}]", rows, cols) : fmt::format("[{}]", cols);
+    return invalid(fmt::format("tensor {} is {}, but the model's numbers make it {}", name,
+                               shape_text(*view), wanted));
+  }
+  DUNLIN_TRY(check_type(name, *view, is_matrix));
+  return FoundTensor{is_part ? part_of(slot, *view) : *view,
+                     source.interleaves_qk() ? slot.gguf_order : RowOrder{}};
+}
+
 std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights) {
-  SlotList list;
+  SlotList list(config);
   list.linear("token_embd", weights.token_embedding, config.vocab_size, config.hidden_size, false);
-  if (config.ropes[0].has_factors) {
-    list.vector("rope_freqs.weight", weights.rope_factors, config.ropes[0].dims / 2);
+  const RopeConfig& rope = config.ropes[0];
+  if (rope.factors == RopeFactors::kOne)
+    list.vector("rope_freqs.weight", weights.rope_factors, rope.dims / 2);
+  if (rope.factors == RopeFactors::kLongShort) {
+    list.vector("rope_factors_long.weight", weights.rope_factors, rope.dims / 2);
+    list.vector("rope_factors_short.weight", weights.rope_factors_short, rope.dims / 2);
   }
   weights.layers.resize(config.layers.size());
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
@@ -115,7 +178,7 @@ std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights
     add_mlp(config, weights.layers[i], list);
   }
   list.set_prefix("");
-  list.vector("output_norm.weight", weights.output_norm, config.hidden_size);
+  list.norm("output_norm", weights.output_norm, config.hidden_size);
   if (!config.tied_head) {
     list.linear("output", weights.head, config.vocab_size, config.hidden_size, false);
   }
@@ -123,29 +186,25 @@ std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights
 }
 
 Outcome check_tensors(const ModelConfig& config, const WeightSource& source) {
-  return check_all(config, [&](std::string_view name) -> std::optional<TensorView> {
-    const std::optional<SourceTensor> tensor = source.find(name);
-    if (!tensor) return std::nullopt;
-    return tensor->view;
-  });
+  Weights weights;
+  for (const TensorSlot& slot : tensor_slots(config, weights))
+    DUNLIN_TRY(find_tensor(source, slot));
+  return {};
 }
 
-Outcome check_tensors(const ModelConfig& config, const GgufFile& file) {
-  Outcome complete = check_all(config, [&](std::string_view name) -> std::optional<TensorView> {
-    const GgufTensor* tensor = file.find_tensor(name);
-    if (tensor == nullptr) return std::nullopt;
-    return tensor->view;
-  });
-  if (!complete) return tl::unexpected<Status>(complete.error().with_prefix(file.path()));
-
+Outcome check_checkpoint(const ModelConfig& config, const Checkpoint& checkpoint) {
+  if (const Outcome complete = check_tensors(config, checkpoint); !complete)
+    return tl::unexpected<Status>(complete.error().with_prefix(checkpoint.path()));
   Weights weights;
   std::unordered_set<std::string> known;
-  for (TensorSlot& slot : tensor_slots(config, weights)) known.insert(std::move(slot.name));
-  for (const GgufTensor& tensor : file.tensors()) {
-    if (!known.contains(std::string(tensor.name))) {
+  for (TensorSlot& slot : tensor_slots(config, weights)) {
+    known.insert(checkpoint.find(slot.name) ? std::move(slot.name) : std::move(slot.whole));
+  }
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    if (!known.contains(tensor.name)) {
       return fail(StatusCode::kUnimplemented,
                   fmt::format("{}: tensor {} is not part of architecture {} as supported here",
-                              file.path(), tensor.name, config.architecture));
+                              checkpoint.path(), tensor.name, config.architecture));
     }
   }
   return {};

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "dunlin/status.h"
-#include "formats/gguf.h"
-#include "formats/weight_source.h"
+#include "formats/checkpoint.h"
 #include "model/config.h"
 #include "quant/packed_matrix.h"
+#include "tensor/row_order.h"
 
 namespace dunlin {
 
@@ -21,21 +21,27 @@ struct LinearWeights {
   const float* bias_data() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
+struct NormWeights {
+  std::vector<float> weight;  // empty: no such norm
+  std::vector<float> bias;    // the same size, or empty
+};
+
 struct LayerWeights {
-  std::vector<float> attn_norm;  // [hidden_size]
-  LinearWeights q, k, v, o;      // [q_size | kv_size | kv_size, hidden_size], [hidden_size, q_size]
-  std::vector<float> q_norm, k_norm;  // [head_dim], or empty
-  std::vector<float> post_attn_norm;  // [hidden_size], or empty
-  std::vector<float> ffn_norm;        // [hidden_size]
-  LinearWeights gate, up, down;       // [ffn_size, hidden_size] twice, [hidden_size, ffn_size]
-  std::vector<float> post_ffn_norm;   // [hidden_size], or empty
+  NormWeights attn_norm;       // [hidden_size] each
+  LinearWeights q, k, v, o;    // [q_size | kv_size | kv_size, hidden_size], [hidden_size, q_size]
+  NormWeights q_norm, k_norm;  // [head_dim], or [q_size] and [kv_size]
+  NormWeights post_attn_norm;
+  NormWeights ffn_norm;
+  LinearWeights gate, up, down;  // [ffn_size, hidden_size] twice, [hidden_size, ffn_size]
+  NormWeights post_ffn_norm;
 };
 
 struct Weights {
-  LinearWeights token_embedding;    // [vocab_size, hidden_size]
-  std::vector<float> output_norm;   // [hidden_size]
-  LinearWeights head;               // [vocab_size, hidden_size]; empty where tied
-  std::vector<float> rope_factors;  // [head_dim / 2 of RoPE 0], or empty
+  LinearWeights token_embedding;          // [vocab_size, hidden_size]
+  NormWeights output_norm;                // [hidden_size]
+  LinearWeights head;                     // [vocab_size, hidden_size]; empty where tied
+  std::vector<float> rope_factors;        // [dims / 2 of RoPE 0], or empty
+  std::vector<float> rope_factors_short;  // the same, for contexts up to the original one
   std::vector<LayerWeights> layers;
 };
 
@@ -46,18 +52,32 @@ struct TensorSlot {
   std::int64_t cols = 0;
   PackedMatrix* matrix = nullptr;
   std::vector<float>* vector = nullptr;
+  RowOrder gguf_order{};  // of the rows (of a vector: the elements) in GGUF files
+
+  // Where there is no tensor `name`: a part of this one, as fused projections are stored. Of its
+  // whole_rows rows (elements, for a vector) those from first_row on.
+  std::string whole{};
+  std::int64_t first_row = 0;
+  std::int64_t whole_rows = 0;
 };
 
 // Sizes `weights.layers` and lists every tensor of the model, in the order a file has them.
 // The slots point into `weights`.
 std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights);
 
-// Whether `source` has every tensor of the model with its shape and a type that can be computed
-// with. Reads no weights. The message names the tensor.
+// The tensor of a slot: of the model's shape and of a type that can be computed with. The message
+// names the tensor.
+struct FoundTensor {
+  TensorView view;
+  RowOrder order;
+};
+Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& slot);
+
+// Whether `source` has every tensor of the model. Reads no weights.
 Outcome check_tensors(const ModelConfig& config, const WeightSource& source);
 
-// The same for a file, which also must not have tensors that the model would ignore: they would
-// have changed its results.
-Outcome check_tensors(const ModelConfig& config, const GgufFile& file);
+// The same for a checkpoint, which also must not have tensors that the model would ignore: they
+// would have changed its results.
+Outcome check_checkpoint(const ModelConfig& config, const Checkpoint& checkpoint);
 
 }  // namespace dunlin

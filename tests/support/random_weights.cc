@@ -107,15 +107,16 @@ std::vector<std::byte> random_blocks(Generator& random, DType dtype, std::int64_
 
 }  // namespace
 
-RandomWeights::RandomWeights(const ModelConfig& config, const RandomWeightsOptions& options) {
+RandomWeights::RandomWeights(const ModelConfig& config, const RandomWeightsOptions& options)
+    : interleaved_qk_(options.interleaved_qk) {
   Generator random(options.seed);
   Weights unused;
   std::size_t turn = 0;
   for (const TensorSlot& slot : tensor_slots(config, unused)) {
     Tensor& tensor = tensors_[slot.name];
-    SourceTensor& source = tensor.source;
+    TensorView& view = tensor.view;
     if (slot.vector != nullptr) {
-      source.view = {DType::kF32, 1, {slot.cols, 1, 1, 1}, nullptr};
+      view = {DType::kF32, 1, {slot.cols, 1, 1, 1}, nullptr};
       const bool is_bias = slot.name.ends_with(".bias");
       tensor.bytes = random_floats(random, DType::kF32, slot.cols, 0.2f, is_bias ? 0.0f : 1.0f);
     } else {
@@ -126,7 +127,7 @@ RandomWeights::RandomWeights(const ModelConfig& config, const RandomWeightsOptio
         dtype = next;
         break;
       }
-      source.view = {dtype, 2, {slot.rows, slot.cols, 1, 1}, nullptr};
+      view = {dtype, 2, {slot.rows, slot.cols, 1, 1}, nullptr};
       const float deviation = 1.5f / std::sqrt(static_cast<float>(slot.cols));
       tensor.bytes =
           dtype_info(dtype).block_size == 1
@@ -134,17 +135,14 @@ RandomWeights::RandomWeights(const ModelConfig& config, const RandomWeightsOptio
               : random_blocks(random, dtype, slot.rows * slot.cols / dtype_info(dtype).block_size,
                               deviation);
     }
-    const bool is_qk = slot.name.find("attn_q.") != std::string::npos ||
-                       slot.name.find("attn_k.") != std::string::npos;
-    if (options.interleaved_qk && is_qk) source.row_order.interleaved_head_dim = config.head_dim;
-    source.view.data = tensor.bytes.data();
+    view.data = tensor.bytes.data();
   }
 }
 
-std::optional<SourceTensor> RandomWeights::find(std::string_view name) const {
+std::optional<TensorView> RandomWeights::find(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) return std::nullopt;
-  return it->second.source;
+  return it->second.view;
 }
 
 ModelConfig tiny_llama() {
@@ -160,7 +158,7 @@ ModelConfig tiny_llama() {
   config.norm_eps = 1e-5f;
   config.attention_scale = 0.25f;
   config.tied_head = true;
-  config.ropes = {RopeConfig{10000.0f, 12, 1.0f, false}};
+  config.ropes = {RopeConfig{.theta = 10000.0f, .dims = 12}};
   config.layers.assign(3, LayerConfig{});
   return config;
 }
@@ -172,7 +170,7 @@ ModelConfig tiny_qwen2() {
   config.tied_head = false;
   config.num_heads = 7;
   config.num_kv_heads = 1;
-  config.ropes = {RopeConfig{1e6f, 16, 1.0f, false}};
+  config.ropes = {RopeConfig{.theta = 1e6f, .dims = 16}};
   return config;
 }
 
@@ -185,9 +183,10 @@ ModelConfig tiny_gemma3() {
   config.head_dim = 32;
   config.attention_scale = 1.0f / std::sqrt(32.0f);
   config.embedding_scale = std::sqrt(96.0f);
-  config.qk_norm = true;
+  config.qk_norm = QkNorm::kHeads;
   config.post_norms = true;
-  config.ropes = {RopeConfig{1e6f, 32, 8.0f, false}, RopeConfig{10000.0f, 32, 1.0f, false}};
+  config.ropes = {RopeConfig{.theta = 1e6f, .dims = 32, .position_divisor = 8.0f},
+                  RopeConfig{.theta = 10000.0f, .dims = 32}};
   config.layers.assign(5, LayerConfig{40, 1});
   config.layers.back() = LayerConfig{0, 0};
   return config;

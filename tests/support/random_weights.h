@@ -23,20 +23,22 @@ class RandomWeights final : public WeightSource {
  public:
   RandomWeights(const ModelConfig& config, const RandomWeightsOptions& options);
 
-  std::optional<SourceTensor> find(std::string_view name) const override;
-  void release(const SourceTensor& /*tensor*/) const override {}
+  std::optional<TensorView> find(std::string_view name) const override;
+  bool interleaves_qk() const override { return interleaved_qk_; }
+  void release(const TensorView& /*tensor*/) const override {}
 
   // For tests of refusals.
   void erase(const std::string& name) { tensors_.erase(name); }
-  TensorView& view(const std::string& name) { return tensors_.at(name).source.view; }
+  TensorView& view(const std::string& name) { return tensors_.at(name).view; }
   std::vector<std::byte>& bytes(const std::string& name) { return tensors_.at(name).bytes; }
 
  private:
   struct Tensor {
     std::vector<std::byte> bytes;
-    SourceTensor source;
+    TensorView view;
   };
   std::map<std::string, Tensor, std::less<>> tensors_;
+  bool interleaved_qk_ = false;
 };
 
 // Small, with sizes that are no round numbers: 3 query heads a KV head, a head of 16 that rotates

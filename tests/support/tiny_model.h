@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "formats/gguf_writer.h"
-#include "tensor/dtype.h"
 #include "support/scratch_folder.h"
+#include "tensor/dtype.h"
 
 namespace dunlin {
 

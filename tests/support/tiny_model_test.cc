@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "formats/gguf.h"
-#include "formats/gguf_weight_source.h"
+#include "formats/gguf_checkpoint.h"
 #include "model/loader.h"
 #include "model/registry.h"
 #include "model/single_sequence.h"
@@ -21,12 +21,12 @@ std::vector<TokenId> greedy(const TinyModelOptions& options, int num_tokens) {
   const TinyModelFile file(options);
   auto gguf = GgufFile::open(file.path());
   EXPECT_TRUE(gguf) << gguf.error().message();
-  auto config = config_from_gguf(**gguf);
-  EXPECT_TRUE(config) << config.error().message();
-  const Outcome complete = check_tensors(*config, **gguf);
-  EXPECT_TRUE(complete) << complete.error().message();
-  auto source = GgufWeightSource::create(*gguf);
+  auto source = GgufCheckpoint::create(*gguf);
   EXPECT_TRUE(source) << source.error().message();
+  auto config = read_config(**source);
+  EXPECT_TRUE(config) << config.error().message();
+  const Outcome complete = check_checkpoint(*config, **source);
+  EXPECT_TRUE(complete) << complete.error().message();
   LoadOptions load;
   load.isa = Isa::kReference;
   load.num_threads = 1;

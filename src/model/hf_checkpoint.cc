@@ -1,0 +1,124 @@
+#include "model/hf_checkpoint.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/quote.h"
+#include "formats/hf_config.h"
+#include "model/hf_import.h"
+#include "model/hf_names.h"
+
+namespace dunlin {
+namespace {
+
+Result<const Architecture*> architecture_of(const HfConfig& config) {
+  const std::vector<std::string> classes = config.words("architectures");
+  DUNLIN_TRY(config.outcome());
+  if (classes.empty()) return invalid(config.path() + ": \"architectures\" is missing or empty");
+  if (const Architecture* found = find_hf_architecture(classes.front())) return found;
+  std::string known;
+  for (const Architecture* row : architectures())
+    for (const std::string_view name : row->hf_classes)
+      known += (known.empty() ? "" : ", ") + std::string(name);
+  return fail(StatusCode::kUnimplemented,
+              fmt::format("{}: architecture {} is not supported; supported are {}", config.path(),
+                          quote_for_message(classes.front()), known));
+}
+
+}  // namespace
+
+Outcome HfCheckpoint::add(const HfConfig& config, const SafetensorsTensor& stored, std::string name,
+                          HfTransform transform) {
+  if (!stored.readable) {
+    return fail(StatusCode::kUnimplemented,
+                fmt::format("{}: tensor {} is stored as {} in a shape or type that is not "
+                            "supported yet",
+                            folder_, stored.name, stored.stored_type));
+  }
+  TensorView view = stored.view;
+  if (transform != nullptr) {
+    auto made = transform(config, stored.view);
+    if (!made) {
+      return tl::unexpected<Status>(
+          made.error().with_prefix(fmt::format("{}: tensor {}", folder_, stored.name)));
+    }
+    view = made->view;
+    made_.push_back(std::move(made->bytes));
+  }
+  if (!tensors_.emplace(name, view).second) {
+    return invalid(fmt::format("{}: two tensors would be {} of the model, one of them {}", folder_,
+                               name, stored.name));
+  }
+  return {};
+}
+
+Outcome HfCheckpoint::add_stored(const HfConfig& config, const Architecture& architecture) {
+  // A tied output layer that is stored all the same is the embedding once more.
+  const bool tied = config.flag("tie_word_embeddings", false);
+  for (const SafetensorsTensor& stored : weights_->tensors()) {
+    std::vector<CanonicalName> names = canonical_names(architecture, stored.name);
+    // Whoever checks the tensors against the model refuses what is none of it by this name.
+    if (names.empty()) names.push_back({stored.name, nullptr});
+    for (CanonicalName& canonical : names) {
+      if (canonical.name.empty() || (tied && canonical.name == "output.weight")) continue;
+      DUNLIN_TRY(add(config, stored, std::move(canonical.name), canonical.transform));
+    }
+  }
+  return {};
+}
+
+void HfCheckpoint::add_vectors() {
+  for (const auto& [name, values] : vectors_) {
+    TensorView& view = tensors_[name];
+    view.dtype = DType::kF32;
+    view.rank = 1;
+    view.shape = {static_cast<std::int64_t>(values.size()), 1, 1, 1};
+    view.data = reinterpret_cast<const std::byte*>(values.data());
+  }
+}
+
+Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string& folder) {
+  DUNLIN_ASSIGN(config, HfConfig::read(folder, "config.json"));
+  if (config.has("quantization_config")) {
+    return fail(
+        StatusCode::kUnimplemented,
+        fmt::format("{}: quantised weights (quantization_config, quant_method \"{}\") are "
+                    "not supported yet; use the model's plain weights or a GGUF file",
+                    config.path(), config.object("quantization_config").word("quant_method", "")));
+  }
+  DUNLIN_ASSIGN(architecture, architecture_of(config));
+  HfImport import(config, *architecture);
+  DUNLIN_TRY(import.run());
+  std::shared_ptr<HfCheckpoint> checkpoint(new HfCheckpoint());
+  checkpoint->folder_ = folder;
+  DUNLIN_ASSIGN(weights, Safetensors::open_folder(folder));
+  checkpoint->weights_ = std::move(weights);
+  checkpoint->metadata_ = import.take_metadata();
+  checkpoint->vectors_ = import.take_vectors();
+  DUNLIN_TRY(checkpoint->add_stored(config, *architecture));
+  DUNLIN_TRY(config.outcome());
+  checkpoint->add_vectors();
+  return checkpoint;
+}
+
+std::optional<MetadataValue> HfCheckpoint::metadata(std::string_view key) const {
+  const auto it = metadata_.find(key);
+  if (it == metadata_.end()) return std::nullopt;
+  return it->second;
+}
+
+std::vector<CheckpointTensor> HfCheckpoint::tensors() const {
+  std::vector<CheckpointTensor> tensors;
+  tensors.reserve(tensors_.size());
+  for (const auto& [name, view] : tensors_) tensors.push_back({name, view});
+  return tensors;
+}
+
+std::optional<TensorView> HfCheckpoint::find(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end()) return std::nullopt;
+  return it->second;
+}
+
+}  // namespace dunlin

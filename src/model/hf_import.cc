@@ -1,0 +1,142 @@
+#include "model/hf_import.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include <fmt/format.h>
+
+namespace dunlin {
+namespace {
+
+std::int64_t even(double x) { return static_cast<std::int64_t>(x) / 2 * 2; }
+
+// Llama 3.1's frequencies: slow ones are divided by `factor`, fast ones stay, those between are
+// mixed. As factors that divide the plain frequencies.
+std::vector<float> llama3_factors(const HfConfig& rope, double theta, std::int64_t dims,
+                                  double original_context) {
+  const double factor = rope.number("factor");
+  const double low = rope.number("low_freq_factor"), high = rope.number("high_freq_factor");
+  std::vector<float> factors;
+  for (std::int64_t i = 0; i < dims / 2; ++i) {
+    const double frequency =
+        std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+    const double turns = original_context * frequency / (2 * std::numbers::pi);
+    const double smooth = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+    factors.push_back(static_cast<float>(1.0 / ((1 - smooth) / factor + smooth)));
+  }
+  return factors;
+}
+
+std::vector<float> to_floats(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+// The scaling of YaRN's paper for keys and queries.
+double yarn_attention(double factor, double scale) {
+  return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+}
+
+}  // namespace
+
+void HfImport::set(std::string_view key, MetadataValue value) {
+  metadata_[fmt::format("{}.{}", architecture_.name, key)] = std::move(value);
+}
+
+void HfImport::copy_integer(std::string_view key, std::string_view hf_key) {
+  if (config_.has(hf_key)) set_integer(key, config_.integer(hf_key));
+}
+
+void HfImport::copy_number(std::string_view key, std::string_view hf_key) {
+  if (config_.has(hf_key)) set_number(key, config_.number(hf_key));
+}
+
+void HfImport::add_vector(std::string_view name, std::vector<float> values) {
+  vectors_[std::string(name)] = std::move(values);
+}
+
+std::int64_t HfImport::head_dim() const {
+  if (config_.has("head_dim")) return config_.integer("head_dim");
+  const std::int64_t heads = config_.integer("num_attention_heads");
+  return heads > 0 ? config_.integer("hidden_size") / heads : 1;
+}
+
+void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t dims) {
+  const std::string type = rope.word("rope_type", rope.word("type", "default"));
+  const double context = config_.number("max_position_embeddings");
+  const double original = rope.number("original_max_position_embeddings",
+                                      config_.number("original_max_position_embeddings", context));
+  if (type == "llama3") {
+    add_vector("rope_freqs.weight", llama3_factors(rope, theta, dims, original));
+  } else if (type == "linear") {
+    set("rope.scaling.type", std::string("linear"));
+    set_number("rope.scaling.factor", rope.number("factor"));
+  } else if (type == "yarn") {
+    const double factor = rope.number("factor");
+    set("rope.scaling.type", std::string("yarn"));
+    set_number("rope.scaling.factor", factor);
+    set_integer("rope.scaling.original_context_length", static_cast<std::int64_t>(original));
+    set_number("rope.scaling.yarn_beta_fast", rope.number("beta_fast", 32.0));
+    set_number("rope.scaling.yarn_beta_slow", rope.number("beta_slow", 1.0));
+    // attn_factor multiplies the paper's own scaling.
+    const double wanted = rope.number("attention_factor", yarn_attention(factor, 1));
+    set_number("rope.scaling.attn_factor", wanted / yarn_attention(factor, 1));
+  } else if (type == "longrope" || type == "su") {
+    const double factor = rope.number("factor", context / original);
+    set("rope.scaling.type", std::string("longrope"));
+    set_integer("rope.scaling.original_context_length", static_cast<std::int64_t>(original));
+    const double by_paper =
+        factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original));
+    set_number("rope.scaling.attn_factor", rope.number("attention_factor", by_paper));
+    add_vector("rope_factors_long.weight", to_floats(rope.numbers("long_factor")));
+    add_vector("rope_factors_short.weight", to_floats(rope.numbers("short_factor")));
+  } else if (type != "default") {
+    config_.refuse(StatusCode::kUnimplemented,
+                   fmt::format("RoPE type \"{}\" is not supported; supported are default, linear, "
+                               "llama3, yarn and longrope",
+                               type));
+  }
+}
+
+void HfImport::set_rope(const HfConfig& rope, double theta) {
+  const double rotary =
+      rope.number("partial_rotary_factor", config_.number("partial_rotary_factor", 1.0));
+  const std::int64_t dims =
+      rotary > 0 && rotary <= 1 ? even(static_cast<double>(head_dim()) * rotary) : 0;
+  set_number("rope.freq_base", theta);
+  set_integer("rope.dimension_count", dims);
+  set_rope_factors(rope, theta, dims);
+}
+
+// Today's spelling has all in rope_parameters; the older one has rope_theta beside rope_scaling.
+void HfImport::set_shared_rope() {
+  const HfConfig rope =
+      config_.object(config_.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  set_rope(rope, rope.number("rope_theta", config_.number("rope_theta", 10000.0)));
+}
+
+void HfImport::set_shared() {
+  copy_integer("context_length", "max_position_embeddings");
+  copy_integer("embedding_length", "hidden_size");
+  copy_integer("block_count", "num_hidden_layers");
+  copy_integer("feed_forward_length", "intermediate_size");
+  copy_integer("attention.head_count", "num_attention_heads");
+  copy_integer("attention.head_count_kv", "num_key_value_heads");
+  copy_integer("vocab_size", "vocab_size");
+  set_integer("attention.key_length", head_dim());
+  set_integer("attention.value_length", head_dim());
+  copy_number("attention.layer_norm_rms_epsilon", "rms_norm_eps");
+  if (config_.flag("use_sliding_window", true))
+    copy_integer("attention.sliding_window", "sliding_window");
+}
+
+Outcome HfImport::run() {
+  metadata_["general.architecture"] = std::string(architecture_.name);
+  metadata_["general.name"] = config_.word("_name_or_path", "");
+  set_shared();
+  set_shared_rope();
+  if (architecture_.import != nullptr) architecture_.import(*this);
+  return config_.outcome();
+}
+
+}  // namespace dunlin

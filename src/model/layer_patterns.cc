@@ -1,0 +1,60 @@
+#include "model/layer_patterns.h"
+
+#include <fmt/format.h>
+
+namespace dunlin {
+namespace {
+
+constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+
+bool has_window(std::size_t layer, int period) {
+  return period == 0 || (layer + 1) % static_cast<std::size_t>(period) != 0;
+}
+
+bool is_array(const Hparams& hparams, const ModelConfig& config) {
+  const auto value =
+      hparams.checkpoint().metadata(fmt::format("{}.{}", config.architecture, kPattern));
+  return value && std::holds_alternative<std::vector<std::int64_t>>(*value);
+}
+
+}  // namespace
+
+void set_windows(Hparams& hparams, ModelConfig& config, int default_period) {
+  const int window = hparams.count("attention.sliding_window", 0, 1 << 28, 0);
+  if (window == 0) return;
+  if (is_array(hparams, config)) {
+    const std::vector<std::int64_t> pattern = hparams.integers(kPattern);
+    if (pattern.size() != config.layers.size()) {
+      hparams.refuse(StatusCode::kInvalidArgument,
+                     fmt::format("{}.{} has {} entries for {} layers", config.architecture,
+                                 kPattern, pattern.size(), config.layers.size()));
+      return;
+    }
+    for (std::size_t i = 0; i < pattern.size(); ++i)
+      config.layers[i].window = pattern[i] != 0 ? window : 0;
+    return;
+  }
+  const int period = hparams.count(kPattern, 1, 1 << 12, default_period);
+  for (std::size_t i = 0; i < config.layers.size(); ++i)
+    config.layers[i].window = has_window(i, period) ? window : 0;
+}
+
+void import_window_pattern(HfImport& import, int default_period) {
+  const std::vector<std::string> types = import.config().words("layer_types");
+  std::vector<std::int64_t> pattern;
+  bool is_default = true;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (types[i] != "sliding_attention" && types[i] != "full_attention") {
+      import.config().refuse(StatusCode::kUnimplemented,
+                             fmt::format("layer_types has \"{}\"; supported are full_attention and "
+                                         "sliding_attention",
+                                         types[i]));
+      return;
+    }
+    pattern.push_back(types[i] == "sliding_attention" ? 1 : 0);
+    is_default = is_default && (pattern[i] != 0) == has_window(i, default_period);
+  }
+  if (!is_default) import.set(kPattern, std::move(pattern));
+}
+
+}  // namespace dunlin

@@ -1,0 +1,58 @@
+#include "model/open_model.h"
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "formats/gguf_checkpoint.h"
+#include "model/hf_checkpoint.h"
+#include "model/registry.h"
+#include "model/weights.h"
+
+namespace dunlin {
+
+ModelSummary summarize_tensors(const Checkpoint& checkpoint) {
+  ModelSummary summary;
+  std::array<std::int64_t, kNumDTypes> by_dtype{};
+  for (const CheckpointTensor& tensor : checkpoint.tensors()) {
+    const std::int64_t count = tensor.view.num_elements();
+    summary.num_params += count;
+    summary.weight_bytes += tensor.view.size_bytes();
+    if (!tensor.name.starts_with("blk.") || tensor.view.rank < 2) continue;
+    summary.layer_weights += count;
+    by_dtype[static_cast<std::size_t>(tensor.view.dtype)] += count;
+  }
+  std::size_t main_idx = 0;
+  for (std::size_t i = 1; i < by_dtype.size(); ++i)
+    if (by_dtype[i] > by_dtype[main_idx]) main_idx = i;
+  summary.main_dtype = dtype_info(static_cast<DType>(main_idx)).name;
+  std::optional<TensorView> head = checkpoint.find("output.weight");
+  if (!head) head = checkpoint.find("token_embd.weight");
+  if (head) summary.head_weights = head->num_elements();
+  return summary;
+}
+
+Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return HfCheckpoint::open(path);
+  DUNLIN_ASSIGN(file, GgufFile::open(path));
+  return GgufCheckpoint::create(std::move(file));
+}
+
+Result<OpenedModel> open_model(const std::string& path, const LoadOptions& options) {
+  DUNLIN_ASSIGN(checkpoint, open_checkpoint(path));
+  return open_model(std::move(checkpoint), options);
+}
+
+Result<OpenedModel> open_model(std::shared_ptr<const Checkpoint> checkpoint,
+                               const LoadOptions& options) {
+  DUNLIN_ASSIGN(config, read_config(*checkpoint));
+  DUNLIN_TRY(check_checkpoint(config, *checkpoint));
+  auto model = load_model(*checkpoint, config, options);
+  if (!model) return tl::unexpected(model.error().with_prefix(checkpoint->path()));
+  DUNLIN_TRY(checkpoint->check_unchanged());
+  const ModelSummary summary = summarize_tensors(*checkpoint);
+  return OpenedModel{std::move(checkpoint), std::move(config), summary, std::move(*model)};
+}
+
+}  // namespace dunlin
