@@ -1,6 +1,7 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 
 #include "base/check.h"
@@ -30,35 +31,28 @@ double panel_ns(const PackedMatrix& weights, std::int64_t num_tokens) {
                   products / kProductsPerNs);
 }
 
-// The panels that one chunk of a task takes.
-std::int64_t panels_per_chunk(const GemmTask& task, std::int64_t num_tokens, double chunk_ns) {
-  return std::max<std::int64_t>(
-      1, static_cast<std::int64_t>(chunk_ns / panel_ns(*task.weights, num_tokens)));
-}
+// The rows of x that a task takes.
+struct TokenRows {
+  std::int64_t count;
+  const std::int32_t* rows;  // or null: 0, 1, ...
+};
 
-double chunk_ns(std::span<const GemmTask> tasks, std::int64_t num_tokens, int num_threads) {
-  double total = 0;
-  for (const GemmTask& task : tasks) {
-    total += panel_ns(*task.weights, num_tokens) * static_cast<double>(task.weights->num_panels());
-  }
-  return std::clamp(total / (num_threads * kChunksPerThread), kMinChunkNs, kChunkNs);
-}
-
-struct Phase {
-  std::span<const GemmTask> tasks;
-  std::int64_t num_tokens;
-  double chunk_ns;
-
-  std::int64_t num_chunks() const {
-    std::int64_t sum = 0;
-    for (const GemmTask& task : tasks) sum += chunks_of(task);
-    return sum;
+// The tasks of a call cut into chunks, numbered through.
+class Phase {
+ public:
+  // shared: the rows of all tasks, or null: each has its own.
+  Phase(std::span<const GemmTask> tasks, const TokenRows* shared, int num_threads)
+      : tasks_(tasks), shared_(shared), stride_((tasks.size() + kStops - 1) / kStops) {
+    double total_ns = 0;
+    for (const GemmTask& task : tasks) total_ns += task_ns(task);
+    chunk_ns_ = std::clamp(total_ns / (num_threads * kChunksPerThread), kMinChunkNs, kChunkNs);
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      if (i % stride_ == 0) stops_[i / stride_] = num_chunks_;
+      num_chunks_ += chunks_of(tasks[i]);
+    }
   }
 
-  std::int64_t chunks_of(const GemmTask& task) const {
-    const std::int64_t per_chunk = panels_per_chunk(task, num_tokens, chunk_ns);
-    return (task.weights->num_panels() + per_chunk - 1) / per_chunk;
-  }
+  std::int64_t num_chunks() const { return num_chunks_; }
 
   struct Chunk {
     const GemmTask* task;
@@ -66,24 +60,27 @@ struct Phase {
     std::int64_t size_bytes() const { return (last - first) * task->weights->panel_bytes(); }
   };
   Chunk chunk(std::int64_t idx) const {
-    const GemmTask* task = tasks.data();
+    const auto num_stops = static_cast<std::ptrdiff_t>((tasks_.size() + stride_ - 1) / stride_);
+    const auto after = std::upper_bound(stops_.begin(), stops_.begin() + num_stops, idx);
+    idx -= *(after - 1);
+    const GemmTask* task = &tasks_[static_cast<std::size_t>(after - 1 - stops_.begin()) * stride_];
     for (std::int64_t count = chunks_of(*task); idx >= count; count = chunks_of(*task)) {
       idx -= count;
       ++task;
     }
-    const std::int64_t per_chunk = panels_per_chunk(*task, num_tokens, chunk_ns);
+    const std::int64_t per_chunk = panels_per_chunk(*task);
     const std::int64_t first = idx * per_chunk;
     return {task, first, std::min(first + per_chunk, task->weights->num_panels())};
   }
 
-  void run_panels(Isa isa, const Chunk& chunk, const Activations& x,
-                  const std::int32_t* token_rows) const {
+  void run_panels(Isa isa, const Chunk& chunk, const Activations& x) const {
     const GemmTask& task = *chunk.task;
+    const TokenRows tokens = rows_of(task);
     const PackedMatrix& w = *task.weights;
     const std::int64_t first_row = chunk.first * kPanelRows;
     const std::int64_t last_row = std::min(chunk.last * kPanelRows, w.rows());
     if (isa == Isa::kReference) {
-      reference_rows(task, x, num_tokens, token_rows, first_row, last_row);
+      reference_rows(task, x, tokens.count, tokens.rows, first_row, last_row);
       return find_maxima(chunk);
     }
     gemm_kernels(isa).panels[static_cast<std::size_t>(w.dtype())](PanelJob{
@@ -93,8 +90,8 @@ struct Phase {
         .cols = w.cols(),
         .num_rows = last_row - first_row,
         .x = x.rows(),
-        .token_rows = token_rows,
-        .num_tokens = num_tokens,
+        .token_rows = tokens.rows,
+        .num_tokens = tokens.count,
         .bias = task.bias != nullptr ? task.bias + first_row : nullptr,
         .y = task.y + first_row,
         .y_stride = task.y_stride,
@@ -102,11 +99,36 @@ struct Phase {
     find_maxima(chunk);
   }
 
+ private:
+  // A search among so many tasks ends with a walk over the few between two.
+  static constexpr std::size_t kStops = 32;
+
+  TokenRows rows_of(const GemmTask& task) const {
+    return shared_ != nullptr ? *shared_ : TokenRows{task.num_tokens, task.token_rows};
+  }
+
+  double task_ns(const GemmTask& task) const {
+    const std::int64_t num_tokens = rows_of(task).count;
+    if (num_tokens == 0) return 0;
+    return panel_ns(*task.weights, num_tokens) * static_cast<double>(task.weights->num_panels());
+  }
+
+  std::int64_t panels_per_chunk(const GemmTask& task) const {
+    const double fit = chunk_ns_ / panel_ns(*task.weights, rows_of(task).count);
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(fit));
+  }
+
+  std::int64_t chunks_of(const GemmTask& task) const {
+    if (rows_of(task).count == 0) return 0;
+    const std::int64_t per_chunk = panels_per_chunk(task);
+    return (task.weights->num_panels() + per_chunk - 1) / per_chunk;
+  }
+
   // While the chunk's results are near.
   void find_maxima(const Chunk& chunk) const {
     const GemmTask& task = *chunk.task;
     if (task.maxima == nullptr) return;
-    for (std::int64_t t = 0; t < num_tokens; ++t) {
+    for (std::int64_t t = 0; t < rows_of(task).count; ++t) {
       const float* y = task.y + t * task.y_stride;
       float* maxima = task.maxima + t * task.weights->num_panels();
       const std::int64_t first = chunk.first * kPanelRows;
@@ -114,7 +136,29 @@ struct Phase {
       row_maxima(y + first, static_cast<std::size_t>(end - first), maxima + chunk.first);
     }
   }
+
+  std::span<const GemmTask> tasks_;
+  const TokenRows* shared_;
+  double chunk_ns_ = kChunkNs;
+  std::int64_t num_chunks_ = 0;
+  std::size_t stride_;                        // tasks from stop to stop
+  std::array<std::int64_t, kStops> stops_{};  // the first chunk of every stride-th task
 };
+
+std::int64_t run(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
+                 const TokenRows* shared) {
+  for (const GemmTask& task : tasks) {
+    DUNLIN_CHECK(task.weights->cols() == x.cols(), "weights and activations differ in columns");
+  }
+  const Phase phase(tasks, shared, pool.num_threads());
+  std::atomic<std::int64_t> bytes{0};
+  pool.parallel_for(static_cast<int>(phase.num_chunks()), [&](int idx, int) {
+    const Phase::Chunk chunk = phase.chunk(idx);
+    phase.run_panels(isa, chunk, x);
+    bytes.fetch_add(chunk.size_bytes(), std::memory_order_relaxed);
+  });
+  return bytes.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -131,22 +175,18 @@ const GemmKernels& gemm_kernels(Isa isa) {
 
 std::int64_t gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
                   std::int64_t num_tokens, const std::int32_t* token_rows) {
-  if (num_tokens == 0) return 0;
-  for (const GemmTask& task : tasks) {
-    DUNLIN_CHECK(task.weights->cols() == x.cols(), "weights and activations differ in columns");
-  }
-  const Phase phase{tasks, num_tokens, chunk_ns(tasks, num_tokens, pool.num_threads())};
-  std::atomic<std::int64_t> bytes{0};
-  pool.parallel_for(static_cast<int>(phase.num_chunks()), [&](int idx, int) {
-    const Phase::Chunk chunk = phase.chunk(idx);
-    phase.run_panels(isa, chunk, x, token_rows);
-    bytes.fetch_add(chunk.size_bytes(), std::memory_order_relaxed);
-  });
-  return bytes.load(std::memory_order_relaxed);
+  const TokenRows rows{num_tokens, token_rows};
+  return run(pool, isa, tasks, x, &rows);
+}
+
+std::int64_t gemm_grouped(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks,
+                          const Activations& x) {
+  return run(pool, isa, tasks, x, nullptr);
 }
 
 void warm_gemm(ThreadPool& pool, std::span<const GemmTask> tasks, std::int64_t num_tokens) {
-  const Phase phase{tasks, num_tokens, chunk_ns(tasks, num_tokens, pool.num_threads())};
+  const TokenRows rows{num_tokens, nullptr};
+  const Phase phase(tasks, &rows, pool.num_threads());
   const auto num_chunks = static_cast<int>(phase.num_chunks());
   for (int worker = 1; worker < pool.num_threads(); ++worker) {
     const Phase::Chunk chunk = phase.chunk(pool.first_chunk(worker, num_chunks));

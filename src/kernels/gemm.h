@@ -57,13 +57,23 @@ struct GemmTask {
   std::int64_t y_stride = 0;
   // Null, or the maxima of each row of y (base/row_maxima.h): [num_tokens, maxima_size(rows)].
   float* maxima = nullptr;
+
+  // For gemm_grouped: the task's own rows of x, [num_tokens] or null: 0, 1, ...
+  std::int64_t num_tokens = 0;
+  const std::int32_t* token_rows = nullptr;
 };
 
 // Runs the tasks over rows 0..num_tokens of x. Each weight byte is read once. Returns the bytes of
 // weights read.
-// token_rows: null, or [num_tokens] which rows of x to use (logits of chosen tokens, experts).
+// token_rows: null, or [num_tokens] which rows of x to use (logits of chosen tokens).
 std::int64_t gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,
                   std::int64_t num_tokens, const std::int32_t* token_rows = nullptr);
+
+// The same where each task has rows of its own, in one phase of the pool: experts and their tokens,
+// heads and their queries. A task without tokens costs nothing. y of a task is dense: its row t is
+// for row token_rows[t] of x.
+std::int64_t gemm_grouped(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks,
+                          const Activations& x);
 
 // Tells the pool's workers that gemm() over these tasks comes next, with any x and y: while they
 // wait they bring what they will read first closer. Worth it while reading weights takes the time.
