@@ -64,15 +64,16 @@ Result<ByteRegex> ByteRegex::compile(const std::string& pattern) {
   return ByteRegex(std::move(impl));
 }
 
-bool ByteRegex::find(std::string_view subject, std::size_t start, Scratch& scratch,
-                     Match& match) const {
+bool ByteRegex::find(std::string_view subject, std::size_t start, Scratch& scratch, Match& match,
+                     bool or_empty) const {
   Scratch::Impl& s = *scratch.impl_;
+  const std::uint32_t options = or_empty ? 0 : PCRE2_NOTEMPTY;
   const auto search = [&](std::size_t length) {
     const auto* text = reinterpret_cast<PCRE2_SPTR>(subject.data());
-    return impl_->has_jit ? pcre2_jit_match(impl_->code, text, length, start, PCRE2_NOTEMPTY,
-                                            s.match_data, s.match_context)
-                          : pcre2_match(impl_->code, text, length, start, PCRE2_NOTEMPTY,
-                                        s.match_data, s.match_context);
+    return impl_->has_jit ? pcre2_jit_match(impl_->code, text, length, start, options, s.match_data,
+                                            s.match_context)
+                          : pcre2_match(impl_->code, text, length, start, options, s.match_data,
+                                        s.match_context);
   };
   int count = search(subject.size());
   if (count == PCRE2_ERROR_JIT_STACKLIMIT) {

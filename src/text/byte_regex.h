@@ -42,11 +42,12 @@ class ByteRegex {
   ByteRegex(ByteRegex&&) noexcept;
   ByteRegex& operator=(ByteRegex&&) noexcept;
 
-  // The first match that is not empty, from `start` on; false: none. Lookbehind sees what stands
-  // before `start`. A search that hits a limit is repeated on the next kCutLength bytes alone;
-  // where that hits it too, or finds nothing, these bytes are the match, so that a caller who goes
-  // on behind it always gets on. Thread-safe; `scratch` is one thread's.
-  bool find(std::string_view subject, std::size_t start, Scratch& scratch, Match& match) const;
+  // The first match from `start` on that is not empty (or is, with `or_empty`); false: none.
+  // Lookbehind sees what stands before `start`. A search that hits a limit is repeated on the next
+  // kCutLength bytes alone; where that hits it too, or finds nothing, these bytes are the match, so
+  // that a caller who goes on behind it always gets on. Thread-safe; `scratch` is one thread's.
+  bool find(std::string_view subject, std::size_t start, Scratch& scratch, Match& match,
+            bool or_empty = false) const;
 
  private:
   struct Impl;

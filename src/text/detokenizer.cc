@@ -6,16 +6,17 @@ namespace dunlin {
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool at_text_start, bool render_special)
     : tokenizer_(tokenizer),
-      strips_at_start_(at_text_start && tokenizer.strips_leading_space()),
+      has_start_(at_text_start),
       render_special_(render_special),
-      strip_space_(strips_at_start_) {}
+      at_start_(at_text_start) {}
 
 std::string Detokenizer::push(TokenId id) {
-  const std::string bytes = tokenizer_.token_bytes(id, render_special_);
+  std::string bytes = tokenizer_.token_bytes(id, render_special_);
   if (bytes.empty()) return {};
-  const bool drop_space = strip_space_ && bytes[0] == ' ';
-  strip_space_ = false;
-  pending_.append(bytes, drop_space ? 1 : 0);
+  if (at_start_) bytes = tokenizer_.first_token_bytes(id, render_special_);
+  at_start_ = false;
+  if (bytes.empty()) return {};
+  pending_ += bytes;
 
   // Only the end can be unfinished: everything before it is certain.
   std::size_t certain = 0;
@@ -28,13 +29,20 @@ std::string Detokenizer::push(TokenId id) {
   }
   std::string text = repair_utf8(std::string_view(pending_).substr(0, certain));
   pending_.erase(0, certain);
+  if (tokenizer_.strips_trailing_space() && !text.empty()) {
+    if (space_waits_) text.insert(0, 1, ' ');
+    space_waits_ = text.ends_with(' ');
+    if (space_waits_) text.pop_back();
+  }
   return text;
 }
 
 std::string Detokenizer::finish() {
   std::string text = repair_utf8(pending_);
+  if (space_waits_ && !text.empty()) text.insert(0, 1, ' ');
+  space_waits_ = false;
   pending_.clear();
-  strip_space_ = strips_at_start_;
+  at_start_ = has_start_;
   return text;
 }
 

@@ -12,7 +12,8 @@ namespace dunlin {
 
 class Detokenizer {
  public:
-  // `at_text_start`: the first word's space is dropped where the tokenizer adds one there.
+  // `at_text_start`: the first token gives what it does at the start of a text: the first word's
+  // space is dropped where the tokenizer adds one there.
   explicit Detokenizer(const Tokenizer& tokenizer, bool at_text_start = true,
                        bool render_special = false);
 
@@ -23,10 +24,11 @@ class Detokenizer {
 
  private:
   const Tokenizer& tokenizer_;
-  bool strips_at_start_;
+  bool has_start_;
   bool render_special_;
-  bool strip_space_;  // of the next token that has text
-  std::string pending_;
+  bool at_start_;             // no token has had text yet
+  std::string pending_;       // the bytes of an unfinished character
+  bool space_waits_ = false;  // one that may turn out to be the last character
 };
 
 }  // namespace dunlin

@@ -37,6 +37,13 @@ class Tokenizer {
   // `render_special`.
   virtual std::string token_bytes(TokenId id, bool render_special = false) const = 0;
 
+  // The same of a token that is the first of a text.
+  virtual std::string first_token_bytes(TokenId id, bool render_special = false) const {
+    std::string bytes = token_bytes(id, render_special);
+    if (strips_leading_space() && bytes.starts_with(' ')) bytes.erase(0, 1);
+    return bytes;
+  }
+
   virtual int vocab_size() const = 0;
   virtual bool is_control(TokenId id) const = 0;
 
@@ -50,6 +57,8 @@ class Tokenizer {
 
   // SentencePiece models drop the space that stands in front of the first word of a text.
   virtual bool strips_leading_space() const = 0;
+  // Some decoders drop the space that stands behind the last word.
+  virtual bool strips_trailing_space() const { return false; }
 };
 
 }  // namespace dunlin

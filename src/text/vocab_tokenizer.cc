@@ -5,18 +5,9 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/utf8.h"
+#include "text/joined_text.h"
 
 namespace dunlin {
-
-struct VocabTokenizer::Joined {
-  struct Range {
-    std::size_t end;  // it begins where the one before ends
-    bool trusted;
-  };
-  std::string_view text;      // valid UTF-8
-  std::vector<Range> ranges;  // neighbours differ in trust
-};
 
 VocabTokenizer::VocabTokenizer(const Vocab& vocab, TokenTable table, bool adds_bos)
     : table_(std::move(table)),
@@ -50,56 +41,9 @@ bool VocabTokenizer::is_control(TokenId id) const {
   return is_id(id) && (type(id) == TokenType::kControl || type(id) == TokenType::kUnknown);
 }
 
-VocabTokenizer::Joined VocabTokenizer::join(std::span<const TextSegment> segments,
-                                            std::string& storage) {
-  Joined joined;
-  const auto add_range = [&](std::size_t end, bool trusted) {
-    if (!joined.ranges.empty() && joined.ranges.back().trusted == trusted) {
-      joined.ranges.back().end = end;
-    } else {
-      joined.ranges.push_back({end, trusted});
-    }
-  };
-  if (segments.size() == 1) {
-    joined.text = segments[0].text;
-    add_range(joined.text.size(), segments[0].trusted);
-  } else {
-    for (const TextSegment& segment : segments) {
-      storage += segment.text;
-      add_range(storage.size(), segment.trusted);
-    }
-    joined.text = storage;
-  }
-  if (find_broken_utf8(joined.text) == joined.text.size()) return joined;
-
-  // Repaired as a whole, since a character may stand across a border; a border inside a broken
-  // part goes behind its U+FFFD.
-  std::string repaired;
-  std::size_t range_idx = 0;
-  const std::string_view broken = joined.text;
-  for (std::size_t pos = 0; pos < broken.size();) {
-    const std::size_t good_end = pos + find_broken_utf8(broken.substr(pos));
-    for (; range_idx < joined.ranges.size() && joined.ranges[range_idx].end <= good_end;
-         ++range_idx) {
-      joined.ranges[range_idx].end = joined.ranges[range_idx].end - pos + repaired.size();
-    }
-    repaired.append(broken.substr(pos, good_end - pos));
-    pos = good_end;
-    if (pos == broken.size()) break;
-    pos += static_cast<std::size_t>(decode_utf8(broken, pos).num_bytes);
-    append_utf8(repaired, kReplacementCharacter);
-    for (; range_idx < joined.ranges.size() && joined.ranges[range_idx].end <= pos; ++range_idx) {
-      joined.ranges[range_idx].end = repaired.size();
-    }
-  }
-  storage = std::move(repaired);
-  joined.text = storage;
-  return joined;
-}
-
 std::vector<TokenId> VocabTokenizer::encode(std::span<const TextSegment> segments) const {
   std::string storage;
-  const Joined joined = join(segments, storage);
+  const JoinedText joined = join_segments(segments, storage);
   const std::string_view text = joined.text;
   std::vector<TokenId> ids;
   ids.reserve(text.size() / 4 + 8);
@@ -110,7 +54,7 @@ std::vector<TokenId> VocabTokenizer::encode(std::span<const TextSegment> segment
     plain_begin = end;
   };
   std::size_t pos = 0;
-  for (const Joined::Range& range : joined.ranges) {
+  for (const TrustRange& range : joined.ranges) {
     if (!range.trusted && !specials_.has_user_defined()) {
       pos = std::max(pos, range.end);
       continue;

@@ -52,9 +52,6 @@ class VocabTokenizer : public Tokenizer {
   TokenId unknown_id() const { return unknown_id_; }
 
  private:
-  struct Joined;  // all segments as one text, and which of it is trusted
-  static Joined join(std::span<const TextSegment> segments, std::string& storage);
-
   TokenTable table_;
   std::vector<TokenType> types_;
   SpecialMatcher specials_;
