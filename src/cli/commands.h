@@ -27,6 +27,7 @@ void add_run(CLI::App& app, Invocation& invocation);
 void add_serve(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);
+void add_convert(CLI::App& app, Invocation& invocation);
 void add_pull(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);
 void add_rm(CLI::App& app, Invocation& invocation);

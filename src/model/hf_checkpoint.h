@@ -23,6 +23,9 @@ class HfCheckpoint final : public Checkpoint {
 
   const std::string& path() const override { return folder_; }
   std::optional<MetadataValue> metadata(std::string_view key) const override;
+  const std::map<std::string, MetadataValue, std::less<>>& all_metadata() const {
+    return metadata_;
+  }
   std::vector<CheckpointTensor> tensors() const override;
   Outcome check_unchanged() const override { return weights_->check_unchanged(); }
 

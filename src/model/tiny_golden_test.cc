@@ -9,8 +9,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "model/convert.h"
 #include "model/open_model.h"
 #include "model/single_sequence.h"
+#include "support/scratch_folder.h"
 
 namespace dunlin {
 namespace {
@@ -94,6 +96,22 @@ TEST_P(TinyGoldenTest, every_instruction_set_gives_the_reference_logits_and_gree
     ASSERT_TRUE(opened) << opened.error().message();
     check_greedy(*opened->model, golden, isa_name(isa), 0, num_short);
   }
+}
+
+TEST_P(TinyGoldenTest, the_same_as_gguf) {
+  const std::string folder = folder_of(GetParam());
+  const json golden = json::parse(std::ifstream(folder + "reference.json"));
+  const auto checkpoint = HfCheckpoint::open(folder);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  const ScratchFolder scratch;
+  const std::string path = scratch.path() + "/model.gguf";
+  const Outcome converted = convert_to_gguf(**checkpoint, path, {});
+  ASSERT_TRUE(converted) << converted.error().message();
+  LoadOptions options;
+  options.kv_dtype = DType::kF32;
+  const Result<OpenedModel> opened = open_model(path, options);
+  ASSERT_TRUE(opened) << opened.error().message();
+  check_logits(*opened->model, golden, "gguf");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGoldenTest,
