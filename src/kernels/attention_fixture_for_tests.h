@@ -2,6 +2,7 @@
 // them, for the tests and the benchmark of attention.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,10 +12,17 @@
 
 namespace dunlin {
 
+enum class AttentionValues {
+  kOwn,     // have nothing to do with the keys
+  kCopied,  // the first dim_v dimensions of the keys, stored once more
+  kInKeys,  // the same, not stored
+};
+
 struct AttentionShape {
   int heads = 4, kv_heads = 2, dim_k = 64, dim_v = 64;
   DType dtype_k = DType::kF16, dtype_v = DType::kF16;
   int window = 0;
+  AttentionValues values = AttentionValues::kOwn;
 };
 
 // Some queries of a sequence: tokens [first, first + count).
@@ -40,7 +48,9 @@ class AttentionFixture {
         if (b * kKvBlockSize < lens_[s]) entry(static_cast<int>(s), b) = next--;
 
     const std::int64_t k_bytes = row_bytes(shape.dtype_k, shape.dim_k) * 16 * shape.kv_heads;
-    const std::int64_t v_bytes = row_bytes(shape.dtype_v, shape.dim_v) * 16 * shape.kv_heads;
+    const bool in_keys = shape.values == AttentionValues::kInKeys;
+    const std::int64_t v_bytes =
+        in_keys ? 0 : row_bytes(shape.dtype_v, shape.dim_v) * 16 * shape.kv_heads;
     layer_ = {.base = nullptr,
               .block_stride = 2 * (k_bytes + v_bytes),
               .k_offset = k_bytes + v_bytes,  // the second layer of a block
@@ -50,6 +60,7 @@ class AttentionFixture {
               .head_dim_v = shape.dim_v,
               .dtype_k = shape.dtype_k,
               .dtype_v = shape.dtype_v,
+              .values_in_keys = in_keys,
               .window = shape.window};
     arena_ = Buffer(static_cast<std::size_t>(num_blocks * layer_.block_stride));
     layer_.base = arena_.data();
@@ -127,7 +138,11 @@ class AttentionFixture {
  private:
   void write(int seq, int token) {
     const std::vector<float> k = row(2, seq, token, shape_.kv_heads * shape_.dim_k);
-    const std::vector<float> v = row(3, seq, token, shape_.kv_heads * shape_.dim_v);
+    std::vector<float> v = row(3, seq, token, shape_.kv_heads * shape_.dim_v);
+    if (shape_.values == AttentionValues::kCopied) {
+      for (int h = 0; h < shape_.kv_heads; ++h)
+        std::copy_n(k.begin() + h * shape_.dim_k, shape_.dim_v, v.begin() + h * shape_.dim_v);
+    }
     const std::int64_t slot =
         std::int64_t{entry(seq, token / kKvBlockSize)} * kKvBlockSize + token % kKvBlockSize;
     portable_float_kernels().kv_write(layer_, slot, k.data(), v.data());

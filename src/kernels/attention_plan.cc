@@ -112,6 +112,8 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
   const int seq_end = batch.query_start_loc[static_cast<std::size_t>(seq) + 1];
   const int group = params.num_heads / layer.num_kv_heads;
   const int tokens_per_tile = std::max(1, kMaxTileRows / group);
+  const int head_cuts = (group + kMaxTileRows - 1) / kMaxTileRows;
+  const int heads_per_tile = (group + head_cuts - 1) / head_cuts;
   const int rows = (seq_end - seq_begin) * group;
   const int joined = join_kv_heads && rows <= kMaxJoinedRows
                          ? std::min(layer.num_kv_heads, kMaxTileRows / rows)
@@ -127,8 +129,8 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
     tile.partial_row = -1;
     for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; tile.kv_head += joined) {
       tile.num_kv_heads = std::min(joined, layer.num_kv_heads - tile.kv_head);
-      for (tile.first_head = 0; tile.first_head < group; tile.first_head += kMaxTileRows) {
-        tile.num_heads = std::min(kMaxTileRows, group - tile.first_head);
+      for (tile.first_head = 0; tile.first_head < group; tile.first_head += heads_per_tile) {
+        tile.num_heads = std::min(heads_per_tile, group - tile.first_head);
         tiles_.push_back(tile);
       }
     }

@@ -28,6 +28,22 @@ void take_in(double score, const float* value, std::int64_t dim, Running& run, d
   for (std::int64_t d = 0; d < dim; ++d) o[d] += weight * value[d];
 }
 
+// A block of a KV head as floats: keys [dim_k, 16] and values [16, dim_v].
+void read_block(const PagedKvLayer& layer, const std::byte* block, int kv_head, float* keys,
+                float* values) {
+  const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
+  const std::int64_t k_elements = dim_k * kKvBlockSize, v_elements = dim_v * kKvBlockSize;
+  dequantize(layer.dtype_k, block + layer.k_offset + kv_head * row_bytes(layer.dtype_k, k_elements),
+             keys, k_elements);
+  if (layer.values_in_keys) {
+    for (std::int64_t t = 0; t < kKvBlockSize; ++t)
+      for (std::int64_t d = 0; d < dim_v; ++d) values[t * dim_v + d] = keys[d * kKvBlockSize + t];
+    return;
+  }
+  dequantize(layer.dtype_v, block + layer.v_offset + kv_head * row_bytes(layer.dtype_v, v_elements),
+             values, v_elements);
+}
+
 // The query heads [first_head, first_head + num_heads) of one KV head for one token.
 struct Unit {
   int seq, token, kv_head, first_head, num_heads;
@@ -43,13 +59,7 @@ void attend(const AttentionParams& params, const AttentionBatch& batch, const Pa
   for (std::int64_t b = range.begin / kKvBlockSize; b * kKvBlockSize < range.end; ++b) {
     const auto entry = static_cast<std::size_t>(unit.seq * batch.max_blocks_per_seq + b);
     const std::byte* block = layer.base + batch.block_tables[entry] * layer.block_stride;
-    const std::int64_t k_elements = dim_k * kKvBlockSize, v_elements = dim_v * kKvBlockSize;
-    dequantize(layer.dtype_k,
-               block + layer.k_offset + unit.kv_head * row_bytes(layer.dtype_k, k_elements), keys,
-               k_elements);
-    dequantize(layer.dtype_v,
-               block + layer.v_offset + unit.kv_head * row_bytes(layer.dtype_v, v_elements), values,
-               v_elements);
+    read_block(layer, block, unit.kv_head, keys, values);
     const std::int64_t t0 = std::max<std::int64_t>(0, range.begin - b * kKvBlockSize);
     const std::int64_t t1 = std::min<std::int64_t>(kKvBlockSize, range.end - b * kKvBlockSize);
     for (int h = 0; h < unit.num_heads; ++h) {

@@ -121,6 +121,41 @@ TEST_P(AttentionTable, MixesStorageFormats) {
             2e-6);
 }
 
+// Latent attention's cache: the arithmetic is that of values which are stored, bit for bit.
+TEST_P(AttentionTable, ReadsValuesFromKeysAsFromCopies) {
+  ThreadPool pool(2);
+  const AttentionShape shapes[] = {
+      {4, 1, 32, 24}, {16, 1, 576, 512}, {100, 1, 24, 8}, {3, 3, 20, 12}, {5, 1, 40, 40}};
+  const std::vector<QuerySpan> spans = {{0, 254, 6}, {1, 16, 1}, {2, 0, 3}, {0, 299, 1}};
+  for (AttentionShape shape : shapes) {
+    for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
+      shape.dtype_k = shape.dtype_v = dtype;
+      shape.values = AttentionValues::kCopied;
+      AttentionFixture copied(shape, {300, 17, 70});
+      shape.values = AttentionValues::kInKeys;
+      AttentionFixture in_keys(shape, {300, 17, 70});
+      const AttentionParams params = in_keys.params();
+      const Floats got = in_keys.run(fast(), params, spans, pool);
+      EXPECT_EQ(got, copied.run(fast(), params, spans, pool))
+          << shape.heads << " x " << shape.dim_k << "/" << shape.dim_v << " "
+          << dtype_info(dtype).name;
+      const Floats want = in_keys.run(reference_float_kernels(), params, spans, pool);
+      EXPECT_EQ(want, copied.run(reference_float_kernels(), params, spans, pool));
+      EXPECT_LT(greatest_difference(got, want), 4e-6);
+    }
+  }
+}
+
+// Heads that are more than a tile holds are cut evenly.
+TEST_P(AttentionTable, CutsManyHeadsOfOneKvHeadEvenly) {
+  ThreadPool pool(1);
+  AttentionFixture fixture({.heads = 128, .kv_heads = 1, .dim_k = 16, .dim_v = 16}, {20});
+  fixture.run(fast(), fixture.params(), {{0, 19, 1}}, pool);
+  ASSERT_EQ(fixture.scratch().plan().tiles().size(), 2u);
+  EXPECT_EQ(fixture.scratch().plan().tiles()[0].num_heads, 64);
+  EXPECT_EQ(fixture.scratch().plan().tiles()[1].num_heads, 64);
+}
+
 TEST_P(AttentionTable, EqualsTheReferenceWithWindowSoftcapSinksAndWithoutCausality) {
   ThreadPool pool(2);
   std::vector<float> sinks(6);

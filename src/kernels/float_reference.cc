@@ -67,6 +67,7 @@ void kv_write_row(const PagedKvLayer& layer, std::int64_t slot, const float* k, 
     for (std::int64_t d = 0; d < dim_k; ++d)
       store_element(layer.dtype_k, block + layer.k_offset, (h * dim_k + d) * kKvBlockSize + offset,
                     k[h * dim_k + d]);
+    if (layer.values_in_keys) continue;
     for (std::int64_t d = 0; d < dim_v; ++d)
       store_element(layer.dtype_v, block + layer.v_offset, (h * kKvBlockSize + offset) * dim_v + d,
                     v[h * dim_v + d]);

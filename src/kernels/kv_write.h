@@ -9,10 +9,11 @@
 
 namespace dunlin {
 
-// k [num_kv_heads, head_dim_k] after RoPE, v [num_kv_heads, head_dim_v]; slot = block * 16 +
-// position in block. Rounds to nearest even; values beyond the format's range become its largest
-// finite number (NaN too in F16 and BF16), so that no cached number can poison a masked product.
-// Different slots may be written from different workers at once.
+// k [num_kv_heads, head_dim_k] after RoPE, v [num_kv_heads, head_dim_v] (unused where
+// layer.values_in_keys); slot = block * 16 + position in block. Rounds to nearest even; values
+// beyond the format's range become its largest finite number (NaN too in F16 and BF16), so that no
+// cached number can poison a masked product. Different slots may be written from different workers
+// at once.
 void kv_write(Isa isa, const PagedKvLayer& layer, std::int64_t slot, const float* k,
               const float* v);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -88,6 +89,20 @@ TEST_P(KvWriteTable, StoresTheReferencesBitsAndTouchesNothingElse) {
       EXPECT_EQ(want.bytes, got.bytes) << dtype_info(dtype).name << " " << dim;
     }
   }
+}
+
+TEST_P(KvWriteTable, WritesNoValuesWhereTheyLieInTheKeys) {
+  const std::vector<float> k = awkward_row(3, 40);
+  Cache stored(1, 40, 24, DType::kF16, DType::kF16), got(1, 40, 24, DType::kF16, DType::kF16);
+  got.layer.values_in_keys = true;
+  GetParam().table->kv_write(stored.layer, 17, k.data(), k.data());
+  GetParam().table->kv_write(got.layer, 17, k.data(), nullptr);
+  const auto behind_keys = [](const Cache& cache) {
+    return cache.bytes.begin() + cache.layer.block_stride + cache.layer.v_offset;
+  };
+  EXPECT_TRUE(std::equal(got.bytes.cbegin(), behind_keys(got), stored.bytes.cbegin()));
+  EXPECT_TRUE(std::all_of(behind_keys(got), got.bytes.cend(),
+                          [](std::byte b) { return b == std::byte{0x5a}; }));
 }
 
 TEST_P(KvWriteTable, NoHalfIsInfiniteOrNaN) {

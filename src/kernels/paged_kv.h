@@ -4,6 +4,9 @@
 // k_offset as [num_kv_heads, head_dim_k, kKvBlockSize] (dimension-major: a vector of 16 tokens for
 // each dimension) and its values at v_offset as [num_kv_heads, kKvBlockSize, head_dim_v].
 // Strides and offsets in bytes. A slot is block * 16 + position in block.
+//
+// Latent attention caches one vector a token (DeepSeek-AI, "DeepSeek-V2", 2024): its values are the
+// first head_dim_v dimensions of its keys, and nothing is stored at v_offset.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +28,8 @@ struct PagedKvLayer {
   int head_dim_v = 0;
   DType dtype_k = DType::kF16;  // F32, F16 or BF16
   DType dtype_v = DType::kF16;
-  int window = 0;               // 0: full attention
+  bool values_in_keys = false;
+  int window = 0;  // 0: full attention
 };
 
 }  // namespace dunlin

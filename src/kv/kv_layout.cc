@@ -50,8 +50,16 @@ KvLayout KvLayout::make(const std::vector<int>& window_of_layer, int num_kv_head
   return layout;
 }
 
+std::int64_t KvLayout::layer_key_bytes_per_token() const {
+  return num_kv_heads * row_bytes(dtype_k, head_dim_k);
+}
+
+std::int64_t KvLayout::layer_value_bytes_per_token() const {
+  return values_in_keys ? 0 : num_kv_heads * row_bytes(dtype_v, head_dim_v);
+}
+
 std::int64_t KvLayout::layer_bytes_per_token() const {
-  return num_kv_heads * (row_bytes(dtype_k, head_dim_k) + row_bytes(dtype_v, head_dim_v));
+  return layer_key_bytes_per_token() + layer_value_bytes_per_token();
 }
 
 std::int64_t KvLayout::block_bytes() const {

@@ -37,6 +37,7 @@ struct KvLayout {
   int head_dim_v = 0;
   DType dtype_k = DType::kF16;
   DType dtype_v = DType::kF16;
+  bool values_in_keys = false;  // the first head_dim_v dimensions of the keys; none are stored
   int layers_per_block = 0;
   std::vector<KvGroup> groups;
   std::vector<KvLayerPlace> places;  // [num_layers]
@@ -45,8 +46,11 @@ struct KvLayout {
   static KvLayout make(const std::vector<int>& window_of_layer, int num_kv_heads, int head_dim_k,
                        int head_dim_v, DType dtype_k, DType dtype_v);
 
-  std::int64_t layer_bytes_per_token() const;  // K and V of one layer, one token
-  std::int64_t block_bytes() const;            // kBlockSize tokens of layers_per_block layers
+  // One token of one layer: stored keys, stored values, both.
+  std::int64_t layer_key_bytes_per_token() const;
+  std::int64_t layer_value_bytes_per_token() const;
+  std::int64_t layer_bytes_per_token() const;
+  std::int64_t block_bytes() const;  // kBlockSize tokens of layers_per_block layers
   // Blocks that a sequence of num_tokens holds over all groups, windows honoured.
   std::int64_t blocks_for(std::int64_t num_tokens) const;
   // KV bytes per token before any window is full: all layers. LLaMA-7B f16: 512 KiB.

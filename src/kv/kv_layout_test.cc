@@ -30,6 +30,17 @@ TEST(KvLayout, Qwen05BAndSmolLm) {
   EXPECT_EQ(uniform(24, 2, 64, DType::kF32).bytes_per_token(), 24 * kKiB);
 }
 
+// DeepSeek-V2's and V3's latent attention: 512 + 64 numbers a token and layer, and no values.
+TEST(KvLayout, ValuesWithinKeysCostNothing) {
+  for (const DType dtype : {DType::kF16, DType::kF32}) {
+    KvLayout layout = KvLayout::make(std::vector<int>(61, 0), 1, 576, 512, dtype, dtype);
+    layout.values_in_keys = true;
+    EXPECT_EQ(layout.layer_bytes_per_token(), 576 * row_bytes(dtype, 1));
+    EXPECT_EQ(layout.bytes_per_token(), 61 * 576 * row_bytes(dtype, 1));
+    EXPECT_EQ(layout.block_bytes(), 16 * layout.bytes_per_token());
+  }
+}
+
 TEST(KvLayout, AUniformModelIsOneGroup) {
   const KvLayout layout = uniform(24, 2, 64);
   ASSERT_EQ(layout.groups.size(), 1u);

@@ -23,13 +23,13 @@ PagedKvLayer KvStorage::layer(int layer_idx) {
   view.base = arena_.data();
   view.block_stride = layout_.block_bytes();
   view.k_offset = place.layer_in_block * layer_bytes;
-  view.v_offset = view.k_offset + layout_.num_kv_heads * kBlockSize *
-                                      row_bytes(layout_.dtype_k, layout_.head_dim_k);
+  view.v_offset = view.k_offset + kBlockSize * layout_.layer_key_bytes_per_token();
   view.num_kv_heads = layout_.num_kv_heads;
   view.head_dim_k = layout_.head_dim_k;
   view.head_dim_v = layout_.head_dim_v;
   view.dtype_k = layout_.dtype_k;
   view.dtype_v = layout_.dtype_v;
+  view.values_in_keys = layout_.values_in_keys;
   view.window = layout_.groups[static_cast<std::size_t>(place.group_idx)].window;
   return view;
 }

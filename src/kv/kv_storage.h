@@ -4,7 +4,8 @@
 // kernels between two of the engine's steps, so no locks.
 //
 // Inside a block, layer i of its group holds keys [num_kv_heads, head_dim_k, 16] and then values
-// [num_kv_heads, 16, head_dim_v] (kernels/paged_kv.h says why keys lie dimension-major).
+// [num_kv_heads, 16, head_dim_v], where values are stored (kernels/paged_kv.h says why keys lie
+// dimension-major).
 #pragma once
 
 #include <cstdint>

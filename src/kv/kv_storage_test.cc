@@ -31,6 +31,16 @@ TEST(KvStorage, LayersTileABlockWithoutGapOrOverlap) {
   EXPECT_EQ(storage.layer(2).base + 2 * storage.block_bytes(), storage.block(2));
 }
 
+TEST(KvStorage, KeysThatHoldTheValuesTileABlockAlone) {
+  KvLayout layout = KvLayout::make({0, 0}, 1, 40, 24, DType::kF16, DType::kF16);
+  layout.values_in_keys = true;
+  KvStorage storage(layout, 2);
+  EXPECT_EQ(storage.block_bytes(), 2 * 40 * 16 * 2);
+  EXPECT_TRUE(storage.layer(1).values_in_keys);
+  EXPECT_EQ(storage.layer(1).k_offset, 40 * 16 * 2);
+  EXPECT_EQ(storage.layer(1).head_dim_v, 24);
+}
+
 TEST(KvStorage, BeginsZeroAndAlignedToCacheLines) {
   KvStorage storage(small_layout(), 2);
   for (std::int64_t i = 0; i < 2 * storage.block_bytes(); ++i)
