@@ -1,5 +1,6 @@
 #include "kernels/activation.h"
 
+#include "base/check.h"
 #include "kernels/float_kernels.h"
 
 namespace dunlin {
@@ -7,7 +8,13 @@ namespace dunlin {
 void gated(Isa isa, GateFunction function, const float* gate, const float* up, std::int64_t n,
            float* y) {
   const FloatKernels& kernels = float_kernels(isa);
-  (function == GateFunction::kSilu ? kernels.silu_mul : kernels.gelu_tanh_mul)(gate, up, n, y);
+  switch (function) {
+    case GateFunction::kSilu: return kernels.silu_mul(gate, up, n, y);
+    case GateFunction::kGeluTanh: return kernels.gelu_tanh_mul(gate, up, n, y);
+    case GateFunction::kClampedSwiglu:
+      DUNLIN_DCHECK(up != nullptr, "kClampedSwiglu needs both");
+      return kernels.clamped_swiglu(gate, up, n, y);
+  }
 }
 
 void softcap(Isa isa, float cap, std::int64_t n, float* x) {

@@ -12,10 +12,12 @@ namespace dunlin {
 enum class GateFunction {
   kSilu,      // x / (1 + exp(-x))
   kGeluTanh,  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+  // GPT-OSS: x / (1 + exp(-1.702 x)) with x = min(gate, 7), times 1 + up within [-7, 7].
+  kClampedSwiglu,
 };
 
-// One row: y_i = function(gate_i) * up_i, or function(gate_i) where up is null. y [n] may be gate
-// or up.
+// One row: y_i = function(gate_i) * up_i, or function(gate_i) where up is null (not with
+// kClampedSwiglu). y [n] may be gate or up.
 void gated(Isa isa, GateFunction function, const float* gate, const float* up, std::int64_t n,
            float* y);
 

@@ -61,8 +61,9 @@ TEST_P(FloatTable, GatesEqualTheReferenceUpToTheTailsOfTheFunctions) {
   for (int n : kOddSizes) {
     const auto size = static_cast<std::size_t>(n);
     for (double range : {1.0, 10.0, 200.0}) {
-      const std::vector<float> gate = random_row(3, size, range), up = random_row(4, size, 3);
-      for (auto member : {&FloatKernels::silu_mul, &FloatKernels::gelu_tanh_mul}) {
+      const std::vector<float> gate = random_row(3, size, range), up = random_row(4, size, 8);
+      for (auto member :
+           {&FloatKernels::silu_mul, &FloatKernels::gelu_tanh_mul, &FloatKernels::clamped_swiglu}) {
         std::vector<float> want(size), got = gate;
         got.push_back(kCanary);
         (reference().*member)(gate.data(), up.data(), n, want.data());
@@ -103,6 +104,14 @@ TEST_P(FloatTable, ExponentialOfVerySmallNumbersIsZero) {
   EXPECT_EQ(got, std::vector<float>(4, 0.0f));
 }
 
+TEST_P(FloatTable, ClampedGatesKeepANaN) {
+  const float bad[] = {NAN, 1.0f}, good[] = {1.0f, NAN};
+  float y[2];
+  fast().clamped_swiglu(bad, good, 2, y);
+  EXPECT_TRUE(std::isnan(y[0]));
+  EXPECT_TRUE(std::isnan(y[1]));
+}
+
 TEST(Gated, KnowsItsFunctionsByName) {
   const float gate = 1.0f, up = 2.0f;
   float y = 0;
@@ -111,6 +120,8 @@ TEST(Gated, KnowsItsFunctionsByName) {
     EXPECT_NEAR(y, 2 * 0.7310585786, 1e-6) << isa_name(isa);
     gated(isa, GateFunction::kGeluTanh, &gate, &up, 1, &y);
     EXPECT_NEAR(y, 2 * 0.8411919906, 1e-6) << isa_name(isa);
+    gated(isa, GateFunction::kClampedSwiglu, &gate, &up, 1, &y);
+    EXPECT_NEAR(y, 3 * 0.8457957659, 1e-6) << isa_name(isa);
   }
 }
 

@@ -35,6 +35,14 @@ void gelu_tanh_mul_row(const float* gate, const float* up, std::int64_t n, float
   }
 }
 
+void clamped_swiglu_row(const float* gate, const float* up, std::int64_t n, float* y) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = gate[i] > 7.0f ? 7.0 : gate[i];
+    const double u = up[i] > 7.0f ? 7.0 : up[i] < -7.0f ? -7.0 : up[i];
+    y[i] = static_cast<float>(x / (1.0 + std::exp(-1.702 * x)) * (u + 1.0));
+  }
+}
+
 void softcap_row(float cap, std::int64_t n, float* x) {
   for (std::int64_t i = 0; i < n; ++i)
     x[i] = static_cast<float>(cap * std::tanh(static_cast<double>(x[i]) / cap));
@@ -81,6 +89,7 @@ const FloatKernels& reference_float_kernels() {
       .rms_norm = rms_norm_row,
       .silu_mul = silu_mul_row,
       .gelu_tanh_mul = gelu_tanh_mul_row,
+      .clamped_swiglu = clamped_swiglu_row,
       .softcap = softcap_row,
       .exp_below = exp_below_row,
       .kv_write = kv_write_row,
