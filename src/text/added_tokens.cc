@@ -29,7 +29,7 @@ std::size_t skip_spaces(std::string_view text, std::size_t pos) {
   return pos;
 }
 
-// Where the spaces that end at `end` begin, `begin` at the earliest.
+// Where the spaces that end at `end` begin; not before `begin`, even where `end` is.
 std::size_t skip_spaces_back(std::string_view text, std::size_t begin, std::size_t end) {
   while (end > begin) {
     const char32_t c = last_character(text.substr(0, end));
@@ -92,11 +92,13 @@ void AddedTokenMatcher::split(std::string_view text, std::span<const TrustRange>
           (ends_in_word(text.substr(0, match->begin)) || starts_in_word(text.substr(match->end)))) {
         continue;
       }
-      const std::size_t begin = token.strips_left ? skip_spaces_back(text, given, match->begin)
-                                                  : std::max(given, match->begin);
+      const std::size_t begin =
+          token.strips_left ? skip_spaces_back(text, given, match->begin) : match->begin;
       const std::size_t end = token.strips_right ? skip_spaces(text, match->end) : match->end;
+      // All of it may have been swallowed by the token before.
+      if (begin >= end) continue;
       if (begin > given) sink({given, begin, -1});
-      sink({begin, std::max(begin, end), match->id});
+      sink({begin, end, match->id});
       given = std::max(given, end);
     }
     pos = std::max(pos, range.end);

@@ -92,12 +92,19 @@ CodePointSet white_space() {
                        {0x3000, 0x3000}});
 }
 
+CodePointSet circled_letters() {
+  return CodePointSet(
+      {{0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}});
+}
+
 CodePointSet word_characters() {
-  CodePointSet out;
+  // Oniguruma counts the fractions and superscripts of Latin-1 as word characters, too, but no
+  // others.
+  CodePointSet out({{0xB2, 0xB3}, {0xB9, 0xB9}, {0xBC, 0xBE}});
   for (std::string_view name : {"L", "M", "Nd", "Nl", "Pc"}) {
     out = out.united(*code_points_of_category(name));
   }
-  return out;
+  return out.united(circled_letters());
 }
 
 }  // namespace dunlin

@@ -39,7 +39,10 @@ std::optional<CodePointSet> code_points_of_category(std::string_view name);
 
 // The property White_Space: \s of Hugging Face's expressions.
 CodePointSet white_space();
-// \w: letters, marks, decimal digits, letter numbers and connector punctuation.
+// Circled and squared letters: alphabetic, though symbols by category.
+CodePointSet circled_letters();
+// \w of Hugging Face's expressions: alphabetic characters, marks, decimal digits, connector
+// punctuation, and what Oniguruma adds.
 CodePointSet word_characters();
 
 }  // namespace dunlin

@@ -11,12 +11,14 @@ Detokenizer::Detokenizer(const Tokenizer& tokenizer, bool at_text_start, bool re
       at_start_(at_text_start) {}
 
 std::string Detokenizer::push(TokenId id) {
-  std::string bytes = tokenizer_.token_bytes(id, render_special_);
-  if (bytes.empty()) return {};
-  if (at_start_) bytes = tokenizer_.first_token_bytes(id, render_special_);
-  at_start_ = false;
-  if (bytes.empty()) return {};
-  pending_ += bytes;
+  const std::string bytes = tokenizer_.token_bytes(id, render_special_);
+  if (at_start_) {
+    const std::string first = tokenizer_.first_token_bytes(id, render_special_);
+    at_start_ = bytes.empty() && first.empty();
+    pending_ += first;
+  } else {
+    pending_ += bytes;
+  }
 
   // Only the end can be unfinished: everything before it is certain.
   std::size_t certain = 0;

@@ -69,20 +69,58 @@ struct Golden {
 };
 std::ostream& operator<<(std::ostream& out, const Golden& golden) { return out << golden.name; }
 
-class HfGoldenTest : public testing::TestWithParam<Golden> {};
+class HfFileTest : public testing::TestWithParam<Golden> {};
 
-TEST_P(HfGoldenTest, ids_and_decoded_texts_equal_the_reference) {
+TEST_P(HfFileTest, ids_and_decoded_texts_equal_the_reference) {
   const std::string folder = std::string(DUNLIN_TEST_DATA_DIR "/hf_tokenizers/") + GetParam().name;
   const auto tokenizer = load(folder);
   ASSERT_TRUE(tokenizer);
   EXPECT_EQ(check_lines(*tokenizer, folder + "/reference.jsonl"), GetParam().num_lines);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, HfGoldenTest,
+INSTANTIATE_TEST_SUITE_P(All, HfFileTest,
                          testing::Values(Golden{"hf-bpe-bytelevel", 71},
                                          Golden{"hf-bpe-gpt2-digits", 65},
                                          Golden{"hf-bpe-bytefallback", 65},
                                          Golden{"hf-unigram", 65}, Golden{"hf-wordpiece", 65}));
+
+// One of the five with members of its file changed, and random texts: [text, ids, decoded or null].
+int check_variant(const std::string& folder, const json& variant) {
+  json file =
+      json::parse(read_file(folder + variant.at("base").get<std::string>() + "/tokenizer.json"));
+  for (const auto& [key, value] : variant.at("set").items()) {
+    if (key == "model") {
+      file["model"].update(value);
+    } else {
+      file[key] = value;
+    }
+  }
+  const auto made = make_hf_tokenizer(file.dump(), {}, {});
+  EXPECT_TRUE(made) << made.error().message();
+  if (!made) return 0;
+  int count = 0;
+  for (const json& row : variant.at("rows")) {
+    const auto expected = row[1].get<std::vector<TokenId>>();
+    EXPECT_EQ((*made)->encode(row[0].get<std::string>(), /*trusted=*/true), expected)
+        << variant.at("set").dump().substr(0, 2000) << "\n"
+        << row[0].dump();
+    if (!row[2].is_null()) {
+      EXPECT_EQ(decode(**made, expected), row[2].get<std::string>())
+          << variant.at("set").dump().substr(0, 2000);
+    }
+    ++count;
+  }
+  return count;
+}
+
+TEST(HfGoldenTest, random_texts_through_random_chains_of_steps_equal_the_reference) {
+  const std::string folder = DUNLIN_TEST_DATA_DIR "/hf_tokenizers/";
+  std::ifstream in(folder + "variants.jsonl");
+  ASSERT_TRUE(in);
+  int count = 0;
+  for (std::string line; std::getline(in, line);) count += check_variant(folder, json::parse(line));
+  EXPECT_EQ(count, 3684);
+}
 
 }  // namespace
 }  // namespace dunlin

@@ -98,7 +98,7 @@ class Strip final : public NormalizerStep {
   void apply(NormalizedText& text, ByteRegex::Scratch&) const override {
     NormalizedWriter writer(text);
     const std::string_view source = writer.source();
-    std::size_t begin = 0;
+    std::size_t begin = source.size();
     std::size_t end = 0;  // behind the last character that is no space
     bool inside = false;
     for (std::size_t pos = 0; pos < source.size();) {
@@ -110,7 +110,6 @@ class Strip final : public NormalizerStep {
       inside = true;
       end = pos;
     }
-    if (!inside) begin = end = source.size();
     if (left_) writer.replace_until(begin, "");
     if (right_) {
       writer.copy_until(std::max(end, writer.position()));

@@ -1,6 +1,7 @@
 #include "text/hf_tokenizer.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -29,6 +30,8 @@ struct Parts {
   std::unique_ptr<AddedTokenMatcher> raw_tokens;         // looked for in the text as it is
   std::unique_ptr<AddedTokenMatcher> normalized_tokens;  // and in the normalized text
   AddedAround around;
+  // Of tokens whose text the normalizer changes: they are decoded as they are looked for.
+  std::unordered_map<TokenId, std::string> normalized_texts;
   std::vector<TokenId> eos_ids;
   TokenId bos_id = -1;
   TokenId eos_id = -1;
@@ -94,7 +97,9 @@ class HfTokenizer final : public Tokenizer {
     if (!is_id(id) || type(id) == TokenType::kUnused) return {};
     const std::string_view text = parts_.model.table->text(id);
     if (is_control(id)) return render_special ? std::string(text) : std::string();
-    return parts_.decoder.decode(text, is_first);
+    const auto changed = parts_.normalized_texts.find(id);
+    return parts_.decoder.decode(changed == parts_.normalized_texts.end() ? text : changed->second,
+                                 is_first);
   }
 
   // Text between added tokens, a text of its own for the normalizer.
@@ -125,7 +130,7 @@ class HfTokenizer final : public Tokenizer {
 };
 
 std::unique_ptr<AddedTokenMatcher> make_matcher(const HfVocab& vocab, bool normalized,
-                                                const hf::Normalizer& normalizer) {
+                                                Parts& parts) {
   std::vector<AddedToken> tokens;
   std::vector<std::string> texts;
   std::unordered_set<std::string> seen;
@@ -133,7 +138,8 @@ std::unique_ptr<AddedTokenMatcher> make_matcher(const HfVocab& vocab, bool norma
   for (const AddedToken& token : vocab.added) {
     if (token.normalized != normalized) continue;
     NormalizedText text{token.content, {}, true};
-    if (normalized) normalizer.apply(text, scratch);
+    if (normalized) parts.normalizer.apply(text, scratch);
+    if (text.text != token.content) parts.normalized_texts.emplace(token.id, text.text);
     if (!text.text.empty() && !seen.insert(text.text).second) continue;
     tokens.push_back(token);
     texts.push_back(std::move(text.text));
@@ -174,8 +180,8 @@ Result<std::unique_ptr<Tokenizer>> make(std::string_view tokenizer_json,
   parts.pretokenizer = std::move(pretokenizer);
   parts.decoder = std::move(decoder);
   parts.around = std::move(around);
-  parts.raw_tokens = make_matcher(vocab, false, parts.normalizer);
-  parts.normalized_tokens = make_matcher(vocab, true, parts.normalizer);
+  parts.raw_tokens = make_matcher(vocab, false, parts);
+  parts.normalized_tokens = make_matcher(vocab, true, parts);
   parts.types = std::move(vocab.types);
   parts.eos_ids = std::move(vocab.eos_ids);
   parts.bos_id = vocab.bos_id;

@@ -72,9 +72,6 @@ constexpr Range kNewerDecomposition[] = {
 constexpr Range kNewerFormat[] = {
     {0x890, 0x891}, {0x8E2, 0x8E2}, {0x110CD, 0x110CD}, {0x13430, 0x1343F}};
 constexpr Range kAsciiPunctuation[] = {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}};
-// Alphabetic, but neither letters nor marks: circled and squared letters. And the two joiners.
-constexpr Range kMoreWord[] = {
-    {0x200C, 0x200D}, {0x24B6, 0x24E9}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
 constexpr Range kIdeographs[] = {{0x3400, 0x4DBF},   {0x4E00, 0x9FFF},   {0xF900, 0xFAFF},
                                  {0x20000, 0x2A6DF}, {0x2A700, 0x2B81F}, {0x2B920, 0x2CEAF},
                                  {0x2F800, 0x2FA1F}};
@@ -109,7 +106,11 @@ const CodePointSet& numbers() {
 }
 
 const CodePointSet& word_characters() {
-  static const CodePointSet set = dunlin::word_characters().united(set_of(kMoreWord));
+  static const CodePointSet set = [] {
+    CodePointSet out({{0x200C, 0x200D}});  // the joiners
+    for (std::string_view name : {"L", "M", "Nd", "Nl", "Pc"}) out = out.united(category(name));
+    return out.united(circled_letters());
+  }();
   return set;
 }
 
