@@ -1,6 +1,7 @@
 #include "model/config.h"
 
 #include <cmath>
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -16,6 +17,16 @@ struct IntRange {
   int max;
 };
 
+Outcome check_ranges(const ModelConfig& c, std::span<const IntRange> ranges) {
+  for (const IntRange& range : ranges) {
+    if (range.value < 1 || range.value > range.max) {
+      return invalid(fmt::format("{}.{} is {}, but must be from 1 to {}", c.architecture, range.key,
+                                 range.value, range.max));
+    }
+  }
+  return {};
+}
+
 Outcome check_sizes(const ModelConfig& c) {
   const IntRange ranges[] = {
       {"embedding_length", c.hidden_size, 1 << 20},
@@ -27,16 +38,32 @@ Outcome check_sizes(const ModelConfig& c) {
       {"context_length", c.context_length, 1 << 28},
       {"block_count", c.num_layers(), 1 << 12},
   };
-  for (const IntRange& range : ranges) {
-    if (range.value < 1 || range.value > range.max) {
-      return invalid(fmt::format("{}.{} is {}, but must be from 1 to {}", c.architecture, range.key,
-                                 range.value, range.max));
-    }
-  }
+  DUNLIN_TRY(check_ranges(c, ranges));
   if (c.num_heads % c.num_kv_heads != 0) {
     return invalid(fmt::format(
         "{0}.attention.head_count_kv is {1}, which does not divide {0}.attention.head_count {2}",
         c.architecture, c.num_kv_heads, c.num_heads));
+  }
+  return {};
+}
+
+Outcome check_latent(const ModelConfig& c) {
+  const LatentAttention& latent = c.latent;
+  const IntRange ranges[] = {
+      {"attention.kv_lora_rank", latent.kv_rank, 1 << 12},
+      {"attention.q_lora_rank", latent.q_rank == 0 ? 1 : latent.q_rank, 1 << 20},
+      {"rope.dimension_count", latent.rope_dim, 1 << 12},
+      {"attention.key_length_mla, less rope.dimension_count,", latent.nope_dim, 1 << 12},
+      {"attention.value_length_mla", latent.value_dim, 1 << 12},
+  };
+  DUNLIN_TRY(check_ranges(c, ranges));
+  for (const RopeConfig& rope : c.ropes) {
+    if (rope.dims != latent.rope_dim || c.num_kv_heads != 1 ||
+        c.head_dim != latent.kv_rank + latent.rope_dim) {
+      return fail(
+          StatusCode::kInternal,
+          fmt::format("{}: the cached keys are no latent and a rotated key", c.architecture));
+    }
   }
   return {};
 }
@@ -100,6 +127,7 @@ Outcome check_rope(const ModelConfig& c, const RopeConfig& rope) {
 
 Outcome validate(const ModelConfig& config) {
   DUNLIN_TRY(check_sizes(config));
+  if (config.is_latent()) DUNLIN_TRY(check_latent(config));
   DUNLIN_TRY(check_floats(config));
   for (const RopeConfig& rope : config.ropes) DUNLIN_TRY(check_rope(config, rope));
   for (const LayerConfig& layer : config.layers) {
@@ -120,8 +148,11 @@ KvLayout kv_layout(const ModelConfig& config, DType dtype) {
   std::vector<int> windows;
   windows.reserve(config.layers.size());
   for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
-  return KvLayout::make(windows, config.num_kv_heads, config.head_dim, config.head_dim, dtype,
-                        dtype);
+  const int value_dim = config.is_latent() ? config.latent.kv_rank : config.head_dim;
+  KvLayout layout =
+      KvLayout::make(windows, config.num_kv_heads, config.head_dim, value_dim, dtype, dtype);
+  layout.values_in_keys = config.is_latent();
+  return layout;
 }
 
 }  // namespace dunlin

@@ -55,6 +55,21 @@ struct LayerConfig {
   int rope_idx = 0;  // into ModelConfig::ropes; kNoRope: positions don't enter
 };
 
+// Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024). A token's keys and values are one
+// latent vector, shared by all heads, and beside it one rotated key. The latent is what the cache
+// holds: the matrices that would make keys of it are multiplied into the queries, those that would
+// make values into attention's output ("absorbed"). So to the cache it is one KV head of kv_rank +
+// rope_dim dimensions, whose values are the first kv_rank of them.
+struct LatentAttention {
+  int kv_rank = 0;    // of the latent; 0: the model has plain attention
+  int q_rank = 0;     // queries come through a latent of their own; 0: straight from the input
+  int nope_dim = 0;   // of a head's query: without positions
+  int rope_dim = 0;   // and with
+  int value_dim = 0;  // of a head's output
+
+  int query_dim() const { return nope_dim + rope_dim; }
+};
+
 // What the norms of Q and K are over.
 enum class QkNorm {
   kNone,
@@ -69,7 +84,7 @@ struct ModelConfig {
   int hidden_size = 0;
   int num_heads = 0;
   int num_kv_heads = 0;  // divides num_heads
-  int head_dim = 0;      // of queries, keys and values
+  int head_dim = 0;      // of queries, keys and values; with latent attention of the cached keys
   int ffn_size = 0;
   int vocab_size = 0;
   int context_length = 0;  // trained context, tokens
@@ -97,12 +112,19 @@ struct ModelConfig {
   // GGUF files of the architecture have rows of Q and K in the order of tensor/row_order.h.
   bool gguf_interleaves_qk = false;
 
+  LatentAttention latent{};
+
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;  // [num_layers]
 
   int num_layers() const { return static_cast<int>(layers.size()); }
   std::int64_t q_size() const { return std::int64_t{num_heads} * head_dim; }
   std::int64_t kv_size() const { return std::int64_t{num_kv_heads} * head_dim; }
+  bool is_latent() const { return latent.kv_rank > 0; }
+  // What the output projection of attention reads.
+  std::int64_t attn_out_size() const {
+    return is_latent() ? std::int64_t{num_heads} * latent.value_dim : q_size();
+  }
 };
 
 // Holds every number against its range and the others: heads that KV heads don't divide, odd RoPE

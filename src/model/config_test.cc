@@ -16,8 +16,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Config, the_tiny_models_are_valid_and_have_all_their_tensors) {
-  for (const ModelConfig& config :
-       {testing::tiny_llama(), testing::tiny_qwen2(), testing::tiny_gemma3()}) {
+  for (const ModelConfig& config : {testing::tiny_llama(), testing::tiny_qwen2(),
+                                    testing::tiny_gemma3(), testing::tiny_deepseek()}) {
     EXPECT_TRUE(validate(config)) << validate(config).error().message();
     const testing::RandomWeights weights(config, {});
     EXPECT_TRUE(check_tensors(config, weights));
@@ -84,6 +84,44 @@ TEST(Config, published_kv_sizes_come_out) {
   ModelConfig mistral_7b = llama_7b;
   mistral_7b.num_kv_heads = 8;
   EXPECT_EQ(kv_layout(mistral_7b, DType::kF16).bytes_per_token(), 128 << 10);
+}
+
+TEST(Config, impossible_numbers_of_latent_attention_are_refused_by_their_keys) {
+  struct Case {
+    const char* key;
+    std::function<void(ModelConfig&)> spoil;
+  };
+  const Case cases[] = {
+      {"attention.kv_lora_rank", [](ModelConfig& c) { c.latent.kv_rank = 1 << 20; }},
+      {"attention.q_lora_rank", [](ModelConfig& c) { c.latent.q_rank = -1; }},
+      {"attention.key_length_mla", [](ModelConfig& c) { c.latent.nope_dim = 0; }},
+      {"attention.value_length_mla", [](ModelConfig& c) { c.latent.value_dim = 0; }},
+      {"cached keys", [](ModelConfig& c) { c.num_kv_heads = 5; }},
+      {"cached keys", [](ModelConfig& c) { c.ropes[0].dims = 10; }},
+      {"cached keys", [](ModelConfig& c) { c.head_dim = 64; }},
+  };
+  for (const Case& bad : cases) {
+    ModelConfig config = testing::tiny_deepseek();
+    bad.spoil(config);
+    const Outcome outcome = validate(config);
+    ASSERT_FALSE(outcome) << bad.key;
+    EXPECT_THAT(outcome.error().message(), HasSubstr(bad.key));
+  }
+}
+
+// DeepSeek-V2 and V3 cache 512 + 64 numbers a token and layer.
+TEST(Config, latent_attention_caches_the_latent_and_one_rotated_key) {
+  ModelConfig config = testing::tiny_deepseek();
+  config.num_heads = 128;
+  config.latent = {
+      .kv_rank = 512, .q_rank = 1536, .nope_dim = 128, .rope_dim = 64, .value_dim = 128};
+  config.head_dim = 576;
+  config.ropes[0].dims = 64;
+  config.layers.resize(61);
+  ASSERT_TRUE(validate(config));
+  EXPECT_EQ(kv_layout(config, DType::kF16).layer_bytes_per_token(), 576 * 2);
+  EXPECT_EQ(kv_layout(config, DType::kF16).bytes_per_token(), 61 * 576 * 2);
+  EXPECT_EQ(kv_layout(config, DType::kF32).bytes_per_token(), 61 * 576 * 4);
 }
 
 TEST(Tensors, a_missing_one_is_named) {

@@ -1,5 +1,6 @@
 #include "model/decoder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -8,6 +9,7 @@
 #include "kernels/embed.h"
 #include "kernels/norm.h"
 #include "kernels/row_chunks.h"
+#include "model/latent_attention.h"
 #include "model/layers.h"
 #include "model/rope_setup.h"
 
@@ -22,9 +24,12 @@ bool has_float_weights(const Weights& weights) {
   if (is_float(weights.token_embedding) || is_float(weights.head)) return true;
   for (const LayerWeights& layer : weights.layers) {
     for (const LinearWeights* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down,
+          &layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a}) {
       if (is_float(*linear)) return true;
     }
+    for (const auto* heads : {&layer.latent.k_b, &layer.latent.v_b})
+      if (std::any_of(heads->begin(), heads->end(), is_float)) return true;
   }
   return false;
 }
@@ -33,7 +38,14 @@ LinearOrder linear_order(const ModelConfig& config, const Weights& weights) {
   const auto task = [](const LinearWeights& linear) { return GemmTask{.weights = &linear.matrix}; };
   LinearOrder order;
   for (const LayerWeights& layer : weights.layers) {
-    order.push_back({task(layer.q), task(layer.k), task(layer.v)});
+    if (!config.is_latent()) {
+      order.push_back({task(layer.q), task(layer.k), task(layer.v)});
+    } else if (config.latent.q_rank == 0) {
+      order.push_back({task(layer.q), task(layer.latent.kv_a)});
+    } else {
+      order.push_back({task(layer.latent.q_a), task(layer.latent.kv_a)});
+      order.push_back({task(layer.latent.q_b)});
+    }
     if (!config.parallel) order.push_back({task(layer.o)});
     order.push_back({task(layer.up)});
     if (config.gated_mlp) order.back().insert(order.back().begin(), task(layer.gate));
@@ -71,7 +83,7 @@ void Decoder::reserve(int max_tokens, int max_seqs, int max_outputs) {
   max_seqs_ = max_seqs;
   max_outputs_ = max_outputs;
   const bool keep_float = isa_ == Isa::kReference || has_float_weights(weights_);
-  scratch_.reserve(config_, pool_->num_threads(), max_tokens, max_seqs, keep_float);
+  scratch_.reserve(config_, kv_layout_, pool_->num_threads(), max_tokens, max_seqs, keep_float);
 }
 
 void Decoder::check(const ForwardBatch& batch, std::span<const float> logits) const {
@@ -146,7 +158,7 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
   for (int i = 0; i < config_.num_layers(); ++i) {
     const bool is_last = i + 1 == config_.num_layers();
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];
-    attend(step, layer, i);
+    (config_.is_latent() ? attend_latent : attend)(step, layer, i);
     if (is_last) rows = {batch.num_outputs(), batch.num_outputs() == batch.num_tokens()};
     if (rows.count == 0) break;
     if (config_.parallel) {

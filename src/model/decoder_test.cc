@@ -69,6 +69,12 @@ std::vector<Case> cases() {
       all.push_back(
           {name + "_blocks", config, {DType::kQ8_0, DType::kQ4_1, DType::kQ5_0, DType::kF16}, isa});
     }
+    // Two more with latent attention: float and blocks, queries with a latent and without.
+    ModelConfig latent = testing::tiny_deepseek();
+    const std::string latent_name = latent.architecture + "_" + std::string(isa_name(isa));
+    all.push_back({latent_name + "_blocks", latent, {DType::kQ8_0, DType::kQ4_1}, isa});
+    latent.latent.q_rank = 0;
+    all.push_back({latent_name + "_float", latent, {DType::kF32, DType::kBF16}, isa});
     // Wide enough for blocks of 256.
     ModelConfig wide = testing::tiny_llama();
     wide.hidden_size = 256;

@@ -53,10 +53,12 @@ Outcome HfCheckpoint::add(const HfConfig& config, const SafetensorsTensor& store
   return {};
 }
 
-Outcome HfCheckpoint::add_stored(const HfConfig& config, const Architecture& architecture) {
+Outcome HfCheckpoint::add_stored(const HfImport& import, const Architecture& architecture) {
+  const HfConfig& config = import.config();
   // A tied output layer that is stored all the same is the embedding once more.
   const bool tied = config.flag("tie_word_embeddings", false);
   for (const SafetensorsTensor& stored : weights_->tensors()) {
+    if (import.ignores(stored.name)) continue;
     std::vector<CanonicalName> names = canonical_names(architecture, stored.name);
     // Whoever checks the tensors against the model refuses what is none of it by this name.
     if (names.empty()) names.push_back({stored.name, nullptr});
@@ -96,7 +98,7 @@ Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string
   checkpoint->weights_ = std::move(weights);
   checkpoint->metadata_ = import.take_metadata();
   checkpoint->vectors_ = import.take_vectors();
-  DUNLIN_TRY(checkpoint->add_stored(config, *architecture));
+  DUNLIN_TRY(checkpoint->add_stored(import, *architecture));
   DUNLIN_TRY(config.outcome());
   checkpoint->add_vectors();
   return checkpoint;

@@ -15,6 +15,8 @@
 
 namespace dunlin {
 
+class HfImport;
+
 class HfCheckpoint final : public Checkpoint {
  public:
   // kNotFound where the folder lacks a file, kUnimplemented where config.json names an architecture
@@ -34,7 +36,7 @@ class HfCheckpoint final : public Checkpoint {
 
  private:
   HfCheckpoint() = default;
-  Outcome add_stored(const HfConfig& config, const Architecture& architecture);
+  Outcome add_stored(const HfImport& import, const Architecture& architecture);
   Outcome add(const HfConfig& config, const SafetensorsTensor& stored, std::string name,
               HfTransform transform);
   void add_vectors();

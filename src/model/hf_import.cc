@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "model/hf_names.h"
+
 namespace dunlin {
 namespace {
 
@@ -108,10 +110,19 @@ void HfImport::set_rope(const HfConfig& rope, double theta) {
   set_rope_factors(rope, theta, dims);
 }
 
+HfConfig HfImport::rope() const {
+  return config_.object(config_.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+}
+
+bool HfImport::ignores(std::string_view hf_name) const {
+  if (!ignores_layers_behind_) return false;
+  const std::optional<std::int64_t> layer = layer_of(hf_name);
+  return layer && *layer >= config_.integer("num_hidden_layers");
+}
+
 // Today's spelling has all in rope_parameters; the older one has rope_theta beside rope_scaling.
 void HfImport::set_shared_rope() {
-  const HfConfig rope =
-      config_.object(config_.has("rope_parameters") ? "rope_parameters" : "rope_scaling");
+  const HfConfig rope = this->rope();
   set_rope(rope, rope.number("rope_theta", config_.number("rope_theta", 10000.0)));
 }
 

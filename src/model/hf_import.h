@@ -31,7 +31,13 @@ class HfImport {
   // A vector that is no tensor of the checkpoint but follows from config.json.
   void add_vector(std::string_view name, std::vector<float> values);
 
+  // Layers from the model's last one on hold nothing that it needs: predictors of further tokens.
+  void ignore_layers_behind() { ignores_layers_behind_ = true; }
+  bool ignores(std::string_view hf_name) const;
+
   std::int64_t head_dim() const;
+  // What config.json says of rotary positions: rope_parameters, or the older rope_scaling.
+  HfConfig rope() const;
   // Rotary positions as `rope` (rope_parameters, or the older rope_scaling) describes them.
   void set_rope(const HfConfig& rope, double theta);
 
@@ -50,6 +56,7 @@ class HfImport {
 
   const HfConfig& config_;
   const Architecture& architecture_;
+  bool ignores_layers_behind_ = false;
   std::map<std::string, MetadataValue, std::less<>> metadata_;
   std::map<std::string, std::vector<float>, std::less<>> vectors_;
 };

@@ -1,7 +1,7 @@
 #include "model/hf_names.h"
 
 #include <array>
-#include <optional>
+#include <charconv>
 #include <span>
 
 namespace dunlin {
@@ -81,25 +81,36 @@ void add_matches(std::span<const HfTensorName> names, std::string_view hf, std::
   }
 }
 
+// Takes "model.layers.3.", "transformer.h.3.", "layers.3." from the front, or only "model." and the
+// like where there is no layer. The layer's digits, or none.
+std::string_view take_layer(std::string_view& hf_name) {
+  if (!take_prefix("model.", hf_name)) take_prefix("transformer.", hf_name);
+  std::string_view rest = hf_name;
+  if (!take_prefix("layers.", rest) && !take_prefix("h.", rest)) return {};
+  const std::size_t digits = num_digits(rest);
+  if (digits == 0 || !rest.substr(digits).starts_with(".")) return {};
+  hf_name = rest.substr(digits + 1);
+  return rest.substr(0, digits);
+}
+
 }  // namespace
 
 std::vector<CanonicalName> canonical_names(const Architecture& architecture,
                                            std::string_view hf_name) {
-  // "model.layers.3.", "transformer.h.3.", "layers.3."
-  if (!take_prefix("model.", hf_name)) take_prefix("transformer.", hf_name);
-  std::string prefix;
-  std::string_view rest = hf_name;
-  if (take_prefix("layers.", rest) || take_prefix("h.", rest)) {
-    const std::size_t digits = num_digits(rest);
-    if (digits > 0 && rest.substr(digits).starts_with(".")) {
-      prefix = "blk." + std::string(rest.substr(0, digits)) + ".";
-      hf_name = rest.substr(digits + 1);
-    }
-  }
+  const std::string_view layer = take_layer(hf_name);
+  const std::string prefix = layer.empty() ? "" : "blk." + std::string(layer) + ".";
   std::vector<CanonicalName> found;
   add_matches(architecture.hf_tensors, hf_name, prefix, found);
   if (found.empty()) add_matches(kShared, hf_name, prefix, found);
   return found;
+}
+
+std::optional<std::int64_t> layer_of(std::string_view hf_name) {
+  const std::string_view digits = take_layer(hf_name);
+  std::int64_t layer = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+  if (digits.empty() || error != std::errc()) return std::nullopt;
+  return layer;
 }
 
 }  // namespace dunlin

@@ -1,6 +1,8 @@
 // Names of tensors in Hugging Face's checkpoints to canonical ones.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,5 +20,8 @@ struct CanonicalName {
 // come before those that all share.
 std::vector<CanonicalName> canonical_names(const Architecture& architecture,
                                            std::string_view hf_name);
+
+// The layer that a stored tensor belongs to; nullopt: none.
+std::optional<std::int64_t> layer_of(std::string_view hf_name);
 
 }  // namespace dunlin

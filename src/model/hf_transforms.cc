@@ -9,11 +9,15 @@
 namespace dunlin {
 namespace {
 
+Outcome check_float(const TensorView& stored) {
+  if (stored.dtype == DType::kF32 || stored.dtype == DType::kF16 || stored.dtype == DType::kBF16)
+    return {};
+  return invalid(
+      fmt::format("is of type {}, but must be F32, F16 or BF16", dtype_info(stored.dtype).name));
+}
+
 Result<std::vector<float>> to_floats(const TensorView& stored) {
-  if (stored.dtype != DType::kF32 && stored.dtype != DType::kF16 && stored.dtype != DType::kBF16) {
-    return invalid(
-        fmt::format("is of type {}, but must be F32, F16 or BF16", dtype_info(stored.dtype).name));
-  }
+  DUNLIN_TRY(check_float(stored));
   std::vector<float> values(static_cast<std::size_t>(stored.num_elements()));
   dequantize(stored.dtype, stored.data, values.data(), stored.num_elements());
   return values;
@@ -29,7 +33,46 @@ MadeTensor made_of(const std::vector<float>& values, const TensorView& shape) {
   return made;
 }
 
+// The wanted rows of each head, as whole rows or element by element.
+Result<MadeTensor> part_of_heads(const TensorView& stored, std::int64_t num_heads,
+                                 std::int64_t first, std::int64_t count, bool transposed) {
+  DUNLIN_TRY(check_float(stored));
+  const std::int64_t rows = stored.rows(), cols = stored.cols();
+  if (stored.rank != 2 || num_heads < 1 || rows % num_heads != 0 || first < 0 || count < 1 ||
+      rows / num_heads < count || rows / num_heads - count < first) {
+    return invalid(fmt::format("has {} rows, which are not those of {} heads", rows, num_heads));
+  }
+  MadeTensor made;
+  made.bytes.resize(static_cast<std::size_t>(row_bytes(stored.dtype, num_heads * count * cols)));
+  const std::int64_t size = row_bytes(stored.dtype, 1);
+  std::byte* out = made.bytes.data();
+  for (std::int64_t h = 0; h < num_heads; ++h) {
+    const std::byte* part = stored.data + (h * (rows / num_heads) + first) * cols * size;
+    if (!transposed) std::memcpy(out, part, static_cast<std::size_t>(count * cols * size));
+    for (std::int64_t i = 0; transposed && i < count * cols; ++i) {
+      std::memcpy(out + (i % cols * count + i / cols) * size, part + i * size,
+                  static_cast<std::size_t>(size));
+    }
+    out += count * cols * size;
+  }
+  made.view.dtype = stored.dtype;
+  made.view.rank = 3;
+  made.view.shape = {num_heads, transposed ? cols : count, transposed ? count : cols, 1};
+  made.view.data = made.bytes.data();
+  return made;
+}
+
 }  // namespace
+
+Result<MadeTensor> rows_of_heads(const TensorView& stored, std::int64_t num_heads,
+                                 std::int64_t first, std::int64_t count) {
+  return part_of_heads(stored, num_heads, first, count, false);
+}
+
+Result<MadeTensor> columns_of_heads(const TensorView& stored, std::int64_t num_heads,
+                                    std::int64_t first, std::int64_t count) {
+  return part_of_heads(stored, num_heads, first, count, true);
+}
 
 Result<MadeTensor> plus_one(const TensorView& stored) {
   DUNLIN_ASSIGN(values, to_floats(stored));

@@ -1,6 +1,8 @@
 // What architectures' files make of stored tensors (HfTensorName::transform).
 #pragma once
 
+#include <cstdint>
+
 #include "dunlin/status.h"
 #include "model/registry.h"
 #include "tensor/tensor_view.h"
@@ -9,5 +11,13 @@ namespace dunlin {
 
 // A vector of F32, F16 or BF16 with 1 added to each element, as F32.
 Result<MadeTensor> plus_one(const TensorView& stored);
+
+// Of num_heads equal parts of a matrix's rows: from each, rows [first, first + count), as they are
+// stored. [num_heads, count, cols]
+Result<MadeTensor> rows_of_heads(const TensorView& stored, std::int64_t num_heads,
+                                 std::int64_t first, std::int64_t count);
+// The same with each head's rows as columns. [num_heads, cols, count]
+Result<MadeTensor> columns_of_heads(const TensorView& stored, std::int64_t num_heads,
+                                    std::int64_t first, std::int64_t count);
 
 }  // namespace dunlin

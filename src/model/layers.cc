@@ -44,9 +44,10 @@ void rotate(const Step& step, int rope_idx, std::int64_t token, float* q) {
 }
 
 // Norms and rotates the queries and keys of every token and stores its K and V.
-void finish_qkv(Step& step, const LayerWeights& weights, int layer_idx, const PagedKvLayer& cache,
-                std::span<const std::int64_t> slots) {
+void finish_qkv(Step& step, const LayerWeights& weights, int layer_idx) {
   const ModelConfig& c = step.config;
+  const PagedKvLayer cache = step.kv.layer(layer_idx);
+  const std::span<const std::int64_t> slots = step.slots(layer_idx);
   const int rope_idx = c.layers[static_cast<std::size_t>(layer_idx)].rope_idx;
   const std::int64_t stride = c.q_size() + 2 * c.kv_size();
   for_rows(step.pool, step.batch.num_tokens(), stride, [&](std::int64_t token) {
@@ -63,7 +64,6 @@ void finish_qkv(Step& step, const LayerWeights& weights, int layer_idx, const Pa
 
 void attend(Step& step, const LayerWeights& weights, int layer_idx) {
   const ModelConfig& c = step.config;
-  const ForwardBatch& batch = step.batch;
   const std::int64_t stride = c.q_size() + 2 * c.kv_size();
   float* q = step.scratch.qkv.as<float>();
   float* k = q + c.q_size();
@@ -72,29 +72,11 @@ void attend(Step& step, const LayerWeights& weights, int layer_idx) {
       GemmTask{&weights.k.matrix, weights.k.bias_data(), k, stride},
       GemmTask{&weights.v.matrix, weights.v.bias_data(), k + c.kv_size(), stride},
   };
-  step.linear(tasks, batch.num_tokens());
+  step.linear(tasks, step.batch.num_tokens());
 
-  const PagedKvLayer cache = step.kv.layer(layer_idx);
-  const KvLayerPlace& place = step.kv.layout().places[static_cast<std::size_t>(layer_idx)];
-  const ForwardBatch::Group& group = batch.groups[static_cast<std::size_t>(place.group_idx)];
-  finish_qkv(step, weights, layer_idx, cache, group.slot_mapping);
-  if (batch.num_outputs() == 0 && layer_idx + 1 == c.num_layers()) return;
-
-  AttentionParams params;
-  params.num_heads = c.num_heads;
-  params.scale = c.attention_scale;
-  params.softcap = c.attention_softcap;
-  params.causal = batch.causal;
-  AttentionBatch queries;
-  queries.q = q;
-  queries.q_stride = stride;
-  queries.positions = batch.positions;
-  queries.query_start_loc = batch.query_start_loc;
-  queries.seq_lens = batch.seq_lens;
-  queries.block_tables = group.block_tables;
-  queries.max_blocks_per_seq = group.max_blocks_per_seq;
-  attention(step.pool, step.isa, params, queries, cache, step.scratch.attn_out.as<float>(),
-            step.scratch.attention);
+  finish_qkv(step, weights, layer_idx);
+  if (step.batch.num_outputs() == 0 && layer_idx + 1 == c.num_layers()) return;
+  step.attention(layer_idx, q, stride, step.scratch.attn_out.as<float>());
 }
 
 void project_attention(Step& step, const LayerWeights& weights, const ActiveRows& rows) {
@@ -103,10 +85,10 @@ void project_attention(Step& step, const LayerWeights& weights, const ActiveRows
   const auto source_row = [&](std::int64_t row) {
     return rows.all ? row : step.batch.logits_indices[static_cast<std::size_t>(row)];
   };
-  scratch.acts.reset(c.q_size());
-  for_rows(step.pool, rows.count, c.q_size(), [&](std::int64_t row) {
+  scratch.acts.reset(c.attn_out_size());
+  for_rows(step.pool, rows.count, c.attn_out_size(), [&](std::int64_t row) {
     scratch.acts.set_row(step.isa, row,
-                         scratch.attn_out.as<float>() + source_row(row) * c.q_size());
+                         scratch.attn_out.as<float>() + source_row(row) * c.attn_out_size());
   });
   if (!rows.all) {
     // Indices ascend, so a row is never overwritten before it has been moved.

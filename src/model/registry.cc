@@ -95,7 +95,9 @@ void read_shared(Hparams& hparams, ModelConfig& config) {
   }
   config.head_dim = hparams.count("attention.key_length", 1, 1 << 12,
                                   std::max(1, config.hidden_size / config.num_heads));
-  if (hparams.count("attention.value_length", 1, kMaxInt, config.head_dim) != config.head_dim) {
+  // With latent attention values are a part of the cached keys.
+  if (!hparams.has("attention.kv_lora_rank") &&
+      hparams.count("attention.value_length", 1, kMaxInt, config.head_dim) != config.head_dim) {
     hparams.refuse(StatusCode::kUnimplemented,
                    "attention.value_length other than attention.key_length is not supported yet");
   }

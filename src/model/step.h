@@ -29,20 +29,33 @@ struct RopeTable {
   Buffer cos, sin;  // [max_tokens, dims / 2] floats
 };
 
+// Of latent attention (latent_attention.h). Rows of one head adjoin in `rows`.
+struct LatentScratch {
+  Buffer q_latent;   // [max_tokens, q_rank]
+  Buffer q;          // [max_tokens, num_heads, query_dim]
+  Buffer kv;         // [max_tokens, kv_rank + rope_dim]
+  Buffer absorbed;   // [max_tokens, num_heads, kv_rank + rope_dim] queries of the cached keys
+  Buffer mixed;      // [max_tokens, num_heads, kv_rank] latents, weighted
+  Activations rows;  // [num_heads * max_tokens] inputs of the heads' own matrices
+  std::vector<std::int32_t> row_numbers;  // [num_heads * max_tokens] 0, 1, ...
+  std::vector<GemmTask> tasks;            // [num_heads]
+};
+
 struct StepScratch {
-  void reserve(const ModelConfig& config, int num_threads, int max_tokens, int max_seqs,
-               bool keep_float);
+  void reserve(const ModelConfig& config, const KvLayout& kv, int num_threads, int max_tokens,
+               int max_seqs, bool keep_float);
 
   int max_tokens = 0;
   Buffer residual;               // [max_tokens, hidden_size]
   Buffer delta;                  // [max_tokens, hidden_size] what a block adds to the residual
-  Buffer qkv;                    // [max_tokens, q_size + 2 kv_size]
-  Buffer attn_out;               // [max_tokens, q_size]
+  Buffer qkv;                    // [max_tokens, q_size + 2 kv_size]; latent attention has its own
+  Buffer attn_out;               // [max_tokens, attn_out_size]
   Buffer gate_up;                // [max_tokens, 2 ffn_size]
   Buffer mlp_delta;              // [max_tokens, hidden_size] in models with parallel blocks
   Activations acts;              // input of the next linear layers
   std::vector<RopeTable> ropes;  // as ModelConfig::ropes; frequencies are set by the decoder
   AttentionScratch attention;
+  LatentScratch latent;
 };
 
 // The matrices of a phase of linear layers: what they read, in the order in which a step runs them.
@@ -64,6 +77,10 @@ struct Step {
   // token_rows: null, or [num_rows] which rows of acts.
   void linear(std::span<const GemmTask> tasks, std::int64_t num_rows,
               const std::int32_t* token_rows = nullptr);
+  // What a token of the batch is in the cache of a layer.
+  std::span<const std::int64_t> slots(int layer_idx) const;
+  // Attention of the batch over the layer's cache: out [num_tokens, num_heads, head_dim_v].
+  void attention(int layer_idx, const float* q, std::int64_t q_stride, float* out);
   // The model's kind of norm with these weights; none where there are none.
   Norm norm(const NormWeights& weights) const;
 };

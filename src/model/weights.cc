@@ -68,8 +68,34 @@ class SlotList {
   std::vector<TensorSlot> slots_;
 };
 
-void add_attention(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
-  if (c.pre_norms) list.norm("attn_norm", layer.attn_norm, c.hidden_size);
+// A matrix a head, stored as one tensor of them all: "attn_k_b" [num_heads, out, in].
+void add_heads(const ModelConfig& c, std::string_view name, std::vector<LinearWeights>& heads,
+               std::int64_t out, std::int64_t in, SlotList& list) {
+  heads.resize(static_cast<std::size_t>(c.num_heads));
+  for (std::int64_t h = 0; h < c.num_heads; ++h) {
+    list.linear(fmt::format("{}.{}", name, h), heads[static_cast<std::size_t>(h)], out, in, false,
+                {}, {name, h * out, c.num_heads * out});
+  }
+}
+
+void add_latent_attention(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
+  const LatentAttention& latent = c.latent;
+  LatentWeights& weights = layer.latent;
+  const std::int64_t q = std::int64_t{c.num_heads} * latent.query_dim();
+  if (latent.q_rank > 0) {
+    list.linear("attn_q_a", weights.q_a, latent.q_rank, c.hidden_size, false);
+    list.norm("attn_q_a_norm", weights.q_a_norm, latent.q_rank);
+    list.linear("attn_q_b", weights.q_b, q, latent.q_rank, false);
+  } else {
+    list.linear("attn_q", layer.q, q, c.hidden_size, false);
+  }
+  list.linear("attn_kv_a_mqa", weights.kv_a, c.head_dim, c.hidden_size, false);
+  list.norm("attn_kv_a_norm", weights.kv_a_norm, latent.kv_rank);
+  add_heads(c, "attn_k_b", weights.k_b, latent.kv_rank, latent.nope_dim, list);
+  add_heads(c, "attn_v_b", weights.v_b, latent.value_dim, latent.kv_rank, list);
+}
+
+void add_qkv(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
   const RowOrder order{c.gguf_interleaves_qk ? c.head_dim : 0};
   const std::int64_t q = c.q_size(), kv = c.kv_size(), all = q + 2 * kv;
   list.linear("attn_q", layer.q, q, c.hidden_size, c.qkv_bias, order, {"attn_qkv", 0, all});
@@ -80,7 +106,12 @@ void add_attention(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
     list.norm("attn_q_norm", layer.q_norm, whole ? q : c.head_dim);
     list.norm("attn_k_norm", layer.k_norm, whole ? kv : c.head_dim);
   }
-  list.linear("attn_output", layer.o, c.hidden_size, q, c.o_bias);
+}
+
+void add_attention(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
+  if (c.pre_norms) list.norm("attn_norm", layer.attn_norm, c.hidden_size);
+  (c.is_latent() ? add_latent_attention : add_qkv)(c, layer, list);
+  list.linear("attn_output", layer.o, c.hidden_size, c.attn_out_size(), c.o_bias);
   if (c.post_norms) list.norm("post_attention_norm", layer.post_attn_norm, c.hidden_size);
 }
 

@@ -26,10 +26,22 @@ struct NormWeights {
   std::vector<float> bias;    // the same size, or empty
 };
 
+// Of latent attention (LatentAttention in config.h); empty in layers without.
+struct LatentWeights {
+  LinearWeights q_a;               // [q_rank, hidden_size]; empty where LayerWeights::q is there
+  NormWeights q_a_norm;            // [q_rank]
+  LinearWeights q_b;               // [num_heads * query_dim, q_rank]
+  LinearWeights kv_a;              // [kv_rank + rope_dim, hidden_size]
+  NormWeights kv_a_norm;           // [kv_rank]
+  std::vector<LinearWeights> k_b;  // [num_heads] of [kv_rank, nope_dim]
+  std::vector<LinearWeights> v_b;  // [num_heads] of [value_dim, kv_rank]
+};
+
 struct LayerWeights {
   NormWeights attn_norm;       // [hidden_size] each
   LinearWeights q, k, v, o;    // [q_size | kv_size | kv_size, hidden_size], [hidden_size, q_size]
   NormWeights q_norm, k_norm;  // [head_dim], or [q_size] and [kv_size]
+  LatentWeights latent;        // q (or not) and o beside it, k and v empty
   NormWeights post_attn_norm;
   NormWeights ffn_norm;
   LinearWeights gate, up, down;  // [ffn_size, hidden_size] twice, [hidden_size, ffn_size]

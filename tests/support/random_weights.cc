@@ -192,4 +192,16 @@ ModelConfig tiny_gemma3() {
   return config;
 }
 
+ModelConfig tiny_deepseek() {
+  ModelConfig config = tiny_llama();
+  config.architecture = "deepseek2";
+  config.num_heads = 5;
+  config.num_kv_heads = 1;
+  config.latent = {.kv_rank = 64, .q_rank = 40, .nope_dim = 32, .rope_dim = 12, .value_dim = 24};
+  config.head_dim = 64 + 12;
+  config.attention_scale = 1.0f / std::sqrt(32.0f + 12.0f);
+  config.ropes = {RopeConfig{.theta = 10000.0f, .dims = 12, .style = RopeStyle::kInterleaved}};
+  return config;
+}
+
 }  // namespace dunlin::testing

@@ -47,5 +47,7 @@ ModelConfig tiny_llama();
 ModelConfig tiny_qwen2();
 // Four window layers of every five, two RoPE bases, norms everywhere.
 ModelConfig tiny_gemma3();
+// Latent attention with a dense MLP; queries through a latent of their own.
+ModelConfig tiny_deepseek();
 
 }  // namespace dunlin::testing
