@@ -1,4 +1,5 @@
-// Attention in Qwen2.5-0.5B's shape (14 heads, 2 KV heads, 64 dimensions, 24 layers, f16). Each
+// Attention in Qwen2.5-0.5B's shape (14 heads, 2 KV heads, 64 dimensions, 24 layers, f16) and in
+// those of DeepSeek-V2-Lite and V3 (latents of 512 + 64 dimensions, 16 and 128 heads). Each
 // iteration is a whole step's attention, over all layers, so that K and V come from memory and not
 // from a cache. GB/s: stored bytes read; GFLOPS: multiply-adds of the positions that are seen.
 #include <benchmark/benchmark.h>
@@ -12,26 +13,34 @@
 namespace dunlin {
 namespace {
 
-constexpr int kHeads = 14, kKvHeads = 2, kDim = 64, kLayers = 24;
+struct Shape {
+  int heads, kv_heads, dim_k, dim_v, layers;
+  bool values_in_keys;
+};
+constexpr Shape kQwen = {14, 2, 64, 64, 24, false};
+constexpr Shape latent_shape(int heads) { return {heads, 1, 576, 512, 4, true}; }
 
 class Step {
  public:
-  Step(int num_seqs, int context, int queries, int threads) : pool_(threads) {
-    constexpr std::int64_t kLayerBytes = std::int64_t{2} * kKvHeads * kDim * kKvBlockSize * 2;
+  Step(const Shape& shape, int num_seqs, int context, int queries, int threads)
+      : shape_(shape), pool_(threads) {
+    const std::int64_t k_bytes = std::int64_t{2} * shape.kv_heads * shape.dim_k * kKvBlockSize;
+    const std::int64_t v_bytes = std::int64_t{2} * shape.kv_heads * shape.dim_v * kKvBlockSize;
+    layer_bytes_ = k_bytes + (shape.values_in_keys ? 0 : v_bytes);
     const int blocks = (context + kKvBlockSize - 1) / kKvBlockSize;
-    arena_ = Buffer(static_cast<std::size_t>(num_seqs * blocks * kLayers * kLayerBytes));
+    arena_ = Buffer(static_cast<std::size_t>(num_seqs * blocks * shape.layers * layer_bytes_));
     auto* halves = arena_.as<std::uint16_t>();
     for (std::size_t i = 0; i < arena_.size() / 2; ++i)  // +-0.5 to 2
       halves[i] = static_cast<std::uint16_t>(0x3800 + (i * 2654435761u >> 20) % 0x800 +
                                              ((i * 40503u >> 7) & 1) * 0x8000);
     layer_ = {.base = arena_.data(),
-              .block_stride = kLayers * kLayerBytes,
+              .block_stride = shape.layers * layer_bytes_,
               .k_offset = 0,
-              .v_offset = kLayerBytes / 2,
-              .num_kv_heads = kKvHeads,
-              .head_dim_k = kDim,
-              .head_dim_v = kDim};
-    layer_bytes_ = kLayerBytes;
+              .v_offset = k_bytes,
+              .num_kv_heads = shape.kv_heads,
+              .head_dim_k = shape.dim_k,
+              .head_dim_v = shape.dim_v,
+              .values_in_keys = shape.values_in_keys};
     tables_.resize(static_cast<std::size_t>(num_seqs * blocks));
     // Neighbours in a sequence are not neighbours in the arena.
     for (std::size_t i = 0; i < tables_.size(); ++i)
@@ -42,24 +51,25 @@ class Step {
       starts_.push_back(static_cast<std::int32_t>(positions_.size()));
       lens_.push_back(context);
     }
-    q_.resize(positions_.size() * kHeads * kDim);
+    const auto rows = static_cast<std::int64_t>(positions_.size()) * shape.heads;
+    q_.resize(static_cast<std::size_t>(rows * shape.dim_k));
     for (std::size_t i = 0; i < q_.size(); ++i) q_[i] = std::sin(static_cast<float>(i));
-    out_.resize(q_.size());
+    out_.resize(static_cast<std::size_t>(rows * shape.dim_v));
     batch_ = {.q = q_.data(),
-              .q_stride = kHeads * kDim,
+              .q_stride = shape.heads * shape.dim_k,
               .positions = positions_,
               .query_start_loc = starts_,
               .seq_lens = lens_,
               .block_tables = tables_,
               .max_blocks_per_seq = blocks};
-    params_.num_heads = kHeads;
+    params_.num_heads = shape.heads;
     params_.scale = 0.125f;
-    scratch_.reserve(threads, static_cast<std::int64_t>(positions_.size()), num_seqs, kHeads,
-                     kKvHeads, kDim, kDim);
+    scratch_.reserve(threads, static_cast<std::int64_t>(positions_.size()), num_seqs, shape.heads,
+                     shape.kv_heads, shape.dim_k, shape.dim_v);
   }
 
   void run() {
-    for (int l = 0; l < kLayers; ++l) {
+    for (int l = 0; l < shape_.layers; ++l) {
       PagedKvLayer layer = layer_;
       layer.base += l * layer_bytes_;
       attention(pool_, best_isa(), params_, batch_, layer, out_.data(), scratch_);
@@ -69,10 +79,11 @@ class Step {
   double flops() const {
     double seen = 0;
     for (std::int32_t p : positions_) seen += p + 1;
-    return seen * kHeads * kDim * 2 * 2 * kLayers;
+    return seen * shape_.heads * (shape_.dim_k + shape_.dim_v) * 2 * shape_.layers;
   }
 
  private:
+  Shape shape_;
   ThreadPool pool_;
   Buffer arena_;
   PagedKvLayer layer_;
@@ -84,21 +95,41 @@ class Step {
   AttentionScratch scratch_;
 };
 
-// Arguments: sequences, context, queries a sequence, threads.
-void BM_Attention(benchmark::State& state) {
-  Step step(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)),
-            static_cast<int>(state.range(2)), static_cast<int>(state.range(3)));
+void measure(benchmark::State& state, Step& step) {
   step.run();
   for (auto _ : state) step.run();
   using benchmark::Counter;
   state.counters["GB/s"] = Counter(step.bytes() * 1e-9, Counter::kIsIterationInvariantRate);
   state.counters["GFLOPS"] = Counter(step.flops() * 1e-9, Counter::kIsIterationInvariantRate);
 }
+
+int argument(const benchmark::State& state, std::size_t i) {
+  return static_cast<int>(state.range(i));
+}
+
+// Arguments: sequences, context, queries a sequence, threads.
+void BM_Attention(benchmark::State& state) {
+  Step step(kQwen, argument(state, 0), argument(state, 1), argument(state, 2), argument(state, 3));
+  measure(state, step);
+}
 BENCHMARK(BM_Attention)
     ->ArgNames({"seqs", "context", "queries", "threads"})
     ->ArgsProduct({{1}, {512, 8192, 32768}, {1}, {1, 2}})
     ->ArgsProduct({{32}, {512}, {1}, {1, 2}})
     ->ArgsProduct({{1}, {512, 8192}, {512}, {1, 2}})
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+// Arguments: heads, context, queries, threads.
+void BM_LatentAttention(benchmark::State& state) {
+  Step step(latent_shape(argument(state, 0)), 1, argument(state, 1), argument(state, 2),
+            argument(state, 3));
+  measure(state, step);
+}
+BENCHMARK(BM_LatentAttention)
+    ->ArgNames({"heads", "context", "queries", "threads"})
+    ->ArgsProduct({{16, 128}, {4096}, {1, 16}, {1, 2}})
     ->MeasureProcessCPUTime()
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);

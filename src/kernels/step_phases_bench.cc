@@ -47,11 +47,11 @@ RowBench add_norm_bench(std::int64_t n, std::int64_t tokens, bool post_norm) {
                 [=, pool = std::make_shared<ThreadPool>(1), out = make_activations(isa, n, tokens),
                  residual = random_floats(n * tokens, 1), delta = random_floats(n * tokens, 2),
                  normed = random_floats(n * tokens, 3), weight = random_floats(n, 4)]() mutable {
+                  const Norm norm{NormType::kRms, weight.data(), nullptr, 1e-6f};
                   const AddNorm op{.residual = residual.data(),
                                    .delta = delta.data(),
-                                   .delta_weight = post_norm ? weight.data() : nullptr,
-                                   .weight = weight.data(),
-                                   .eps = 1e-6f,
+                                   .delta_norm = post_norm ? norm : Norm{},
+                                   .norm = norm,
                                    .n = n,
                                    .normed = normed.data()};
                   add_norm(*pool, isa, op, tokens, out.get());
