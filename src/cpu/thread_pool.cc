@@ -19,7 +19,8 @@ namespace dunlin {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Fn = FunctionRef<void(int, int)>;
+using Attempt = ThreadPool::Attempt;
+using Fn = FunctionRef<void(Attempt&)>;
 
 void cpu_relax() {
 #if defined(__x86_64__)
@@ -33,11 +34,27 @@ void cpu_relax() {
 // between steps (sampling, scheduling); after both the thread parks and uses no CPU.
 constexpr auto kSpin = std::chrono::microseconds(30);
 constexpr auto kYield = std::chrono::microseconds(200);
+// Chunks take about 50 us: one that the caller has waited for so long is on a worker that sleeps.
+constexpr auto kOverdue = std::chrono::microseconds(300);
 
-// Waits until ready() or until kYield have passed; returns whether it was ready. meanwhile() is
-// called often and must be short.
-template <typename Ready, typename Meanwhile>
-bool wait_awake(Ready ready, Meanwhile meanwhile) {
+// Moves the calling thread off the core `cpu`, if it is there and may run on another. Spinning
+// there it would take the core from the thread it waits for, and the system sees nothing wrong with
+// two threads here and a neighbour alone on the next core.
+bool leave_core(int cpu) {
+  if (sched_getcpu() != cpu) return false;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return false;
+  cpu_set_t others = allowed;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return false;
+  sched_setaffinity(0, sizeof(allowed), &allowed);
+  return true;
+}
+
+// Waits until ready() or until `patience` has passed; returns whether it was ready. meanwhile() is
+// called often and must be short; yield() after kSpin.
+template <typename Ready, typename Meanwhile, typename Yield>
+bool wait_awake(std::chrono::microseconds patience, Ready ready, Meanwhile meanwhile, Yield yield) {
   const auto start = Clock::now();
   while (true) {
     for (int i = 0; i < 32; ++i) {
@@ -45,8 +62,8 @@ bool wait_awake(Ready ready, Meanwhile meanwhile) {
       meanwhile();
     }
     const auto waited = Clock::now() - start;
-    if (waited > kYield) return ready();
-    if (waited > kSpin) sched_yield();
+    if (waited > patience) return ready();
+    if (waited > kSpin) yield();
   }
 }
 
@@ -65,6 +82,9 @@ constexpr int kMaxUnits = 65535;
 
 struct alignas(64) Worker {
   std::atomic<Run> run{Run{}};
+  // The chunk that it has let go: its phase and, from 1 on, its index; 0: none. Whoever changes it
+  // to 0, the worker or the caller, is the one to publish the chunk.
+  alignas(64) std::atomic<std::uint64_t> let_go{0};
   alignas(64) std::atomic<const std::byte*> warm{nullptr};
   std::atomic<std::size_t> warm_size{0};
 };
@@ -102,6 +122,8 @@ struct ThreadPool::Impl {
   const Fn* fn = nullptr;
   int num_chunks = 0;
   int unit = 1;
+  bool redoes = false;
+  std::atomic<int> caller_cpu{-1};
 
   alignas(64) std::atomic<std::uint32_t> phase{0};
   alignas(64) std::atomic<int> not_done{0};
@@ -148,6 +170,18 @@ struct ThreadPool::Impl {
     }
   }
 
+  // Runs one chunk. Whether it is done, or given to another meanwhile.
+  bool run(int chunk, int worker_idx) {
+    Attempt attempt(chunk, worker_idx);
+    if (redoes && unit == 1 && worker_idx != 0) {
+      attempt.let_go_ = &workers[static_cast<std::size_t>(worker_idx)].let_go;
+      attempt.tag_ = std::uint64_t{phase.load(std::memory_order_relaxed)} << 32 |
+                     static_cast<std::uint64_t>(chunk + 1);
+    }
+    (*fn)(attempt);
+    return !attempt.is_lost_;
+  }
+
   // Runs chunks until none is left to claim.
   void work(int worker_idx) {
     Worker& own = workers[static_cast<std::size_t>(worker_idx)];
@@ -156,7 +190,9 @@ struct ThreadPool::Impl {
       if (claimed < 0) claimed = claim_from_others();
       if (claimed < 0) return;
       const int end = std::min(num_chunks, (claimed + 1) * unit);
-      for (int chunk = claimed * unit; chunk < end; ++chunk) (*fn)(chunk, worker_idx);
+      bool is_done = true;
+      for (int chunk = claimed * unit; chunk < end; ++chunk) is_done = run(chunk, worker_idx);
+      if (!is_done) continue;
       // Sequentially consistent, as the read of caller_parked: either the caller sees the count
       // at zero before it parks, or this thread sees that it has parked.
       if (not_done.fetch_sub(1) == 1 && caller_parked.load()) {
@@ -166,12 +202,28 @@ struct ThreadPool::Impl {
     }
   }
 
+  // Does a chunk of this phase that a worker has let go. Whether there was one.
+  bool redo_one() {
+    for (Worker& worker : workers) {
+      std::uint64_t tag = worker.let_go.load(std::memory_order_relaxed);
+      if (tag == 0 || tag >> 32 != phase.load(std::memory_order_relaxed)) continue;
+      if (!worker.let_go.compare_exchange_strong(tag, 0, std::memory_order_acq_rel)) continue;
+      run(static_cast<int>(tag & 0xffffffff) - 1, 0);
+      not_done.fetch_sub(1);
+      return true;
+    }
+    return false;
+  }
+
   void worker_loop(int worker_idx) {
     Warmer warmer(workers[static_cast<std::size_t>(worker_idx)]);
     std::uint32_t seen = 0;
     const auto ready = [&] { return phase.load() != seen || stop.load(std::memory_order_relaxed); };
+    const auto step_aside = [&] {
+      if (!leave_core(caller_cpu.load(std::memory_order_relaxed))) sched_yield();
+    };
     while (true) {
-      if (!wait_awake(ready, [&] { warmer.step(); })) {
+      if (!wait_awake(kYield, ready, [&] { warmer.step(); }, step_aside)) {
         std::unique_lock lock(mutex);
         num_parked.fetch_add(1);
         work_ready.wait(lock, ready);
@@ -186,6 +238,7 @@ struct ThreadPool::Impl {
   // Shares the units out and opens the phase.
   void open(int chunks, const Fn& function) {
     fn = &function;
+    caller_cpu.store(sched_getcpu(), std::memory_order_relaxed);
     num_chunks = chunks;
     unit = (chunks + kMaxUnits - 1) / kMaxUnits;
     const int units = num_units(chunks);
@@ -208,7 +261,9 @@ struct ThreadPool::Impl {
 
   void wait_done() {
     const auto done = [&] { return not_done.load() == 0; };
-    if (wait_awake(done, cpu_relax)) return;
+    do {
+      if (wait_awake(redoes ? kOverdue : kYield, done, cpu_relax, sched_yield)) return;
+    } while (redo_one());
     std::unique_lock lock(mutex);
     caller_parked.store(true);
     work_done.wait(lock, done);
@@ -236,10 +291,29 @@ ThreadPool::~ThreadPool() {
 
 int ThreadPool::num_threads() const { return static_cast<int>(impl_->workers.size()); }
 
-void ThreadPool::parallel_for(int num_chunks, Fn fn) {
+void ThreadPool::Attempt::let_go() {
+  if (let_go_ != nullptr) let_go_->store(tag_, std::memory_order_release);
+}
+
+bool ThreadPool::Attempt::take_back() {
+  std::uint64_t expected = tag_;
+  is_lost_ = let_go_ != nullptr &&
+             !let_go_->compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
+  return !is_lost_;
+}
+
+void ThreadPool::parallel_for(int num_chunks, FunctionRef<void(int, int)> fn) {
+  parallel_for_attempts(num_chunks,
+                        [fn](Attempt& attempt) { fn(attempt.chunk_idx(), attempt.worker_idx()); });
+}
+
+void ThreadPool::parallel_for_attempts(int num_chunks, Fn fn) {
   DUNLIN_CHECK(num_chunks >= 0, "a phase has no negative number of chunks");
   if (num_chunks <= 1 || impl_->threads.empty()) {
-    for (int i = 0; i < num_chunks; ++i) fn(i, 0);
+    for (int i = 0; i < num_chunks; ++i) {
+      Attempt attempt(i, 0);
+      fn(attempt);
+    }
     return;
   }
   DUNLIN_DCHECK(impl_->not_done.load() == 0, "parallel_for called from inside a chunk");
@@ -247,6 +321,8 @@ void ThreadPool::parallel_for(int num_chunks, Fn fn) {
   impl_->work(0);
   impl_->wait_done();
 }
+
+void ThreadPool::redo_overdue_chunks() { impl_->redoes = true; }
 
 int ThreadPool::first_chunk(int worker_idx, int num_chunks) const {
   return static_cast<int>(std::int64_t{num_chunks} * worker_idx / num_threads());

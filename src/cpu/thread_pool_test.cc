@@ -99,6 +99,68 @@ TEST(ThreadPool, ASleepingWorkerHoldsOnlyItsChunk) {
   EXPECT_EQ(done_while_asleep.load(), 99);
 }
 
+// A phase must not wait for a chunk that was let go: the caller redoes it, and the worker learns
+// that its own result is not wanted, even when many phases have passed.
+TEST(ThreadPool, AnOverdueChunkThatWasLetGoIsRedone) {
+  std::atomic<bool> begun{false}, over{false};
+  std::atomic<int> lost{0};
+  std::vector<int> published(100, 0);
+  {
+    ThreadPool pool(2);
+    pool.redo_overdue_chunks();
+    pool.parallel_for_attempts(100, [&](ThreadPool::Attempt& attempt) {
+      const auto give_up = std::chrono::steady_clock::now() + 10s;
+      const bool sleeps = attempt.worker_idx() == 1 && !begun.exchange(true);
+      while (!begun && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+      EXPECT_EQ(attempt.may_let_go(), attempt.worker_idx() == 1);
+      // The closure is part of the phase, so what is needed when that is over is fetched before.
+      std::atomic<bool>& is_over = over;
+      std::atomic<int>& num_lost = lost;
+      attempt.let_go();
+      while (sleeps && !is_over && std::chrono::steady_clock::now() < give_up) {
+        std::this_thread::sleep_for(1ms);
+      }
+      if (!attempt.take_back()) {
+        ++num_lost;
+        return;
+      }
+      ++published[static_cast<std::size_t>(attempt.chunk_idx())];
+    });
+    EXPECT_EQ(std::count(published.begin(), published.end(), 1), 100);
+    for (int phase = 0; phase < 100; ++phase) pool.parallel_for(2, [](int, int) {});
+    over = true;
+  }
+  EXPECT_GE(lost.load(), 1);
+  EXPECT_EQ(std::count(published.begin(), published.end(), 1), 100);
+}
+
+TEST(ThreadPool, NothingIsLetGoUnlessItIsAskedFor) {
+  ThreadPool pool(2);
+  pool.parallel_for_attempts(100, [&](ThreadPool::Attempt& attempt) {
+    EXPECT_FALSE(attempt.may_let_go());
+    attempt.let_go();
+    EXPECT_TRUE(attempt.take_back());
+  });
+}
+
+// With more workers than cores chunks are overdue all the time.
+TEST(ThreadPool, EachChunkIsPublishedOnceHoweverManyAreRedone) {
+  ThreadPool pool(8);
+  pool.redo_overdue_chunks();
+  for (int phase = 0; phase < 300; ++phase) {
+    std::vector<int> published(24, 0);  // plain: the pool orders writes
+    pool.parallel_for_attempts(24, [&](ThreadPool::Attempt& attempt) {
+      int& count = published[static_cast<std::size_t>(attempt.chunk_idx())];
+      attempt.let_go();
+      const auto until = std::chrono::steady_clock::now() + 20us;
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      if (attempt.take_back()) ++count;
+    });
+    EXPECT_EQ(std::count(published.begin(), published.end(), 1), 24) << "phase " << phase;
+  }
+}
+
 // The caller must not need its workers at all: they may never be given a core.
 TEST(ThreadPool, ManyShortPhasesWithMoreWorkersThanCoresEnd) {
   ThreadPool pool(16);

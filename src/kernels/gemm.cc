@@ -8,6 +8,7 @@
 #include "base/row_maxima.h"
 #include "kernels/gemm_dispatch.h"
 #include "kernels/gemm_reference.h"
+#include "kernels/panel_attempt.h"
 
 namespace dunlin {
 namespace {
@@ -73,7 +74,9 @@ class Phase {
     return {task, first, std::min(first + per_chunk, task->weights->num_panels())};
   }
 
-  void run_panels(Isa isa, const Chunk& chunk, const Activations& x) const {
+  // Whether the chunk's results are written: if not, nothing here may be touched any more.
+  bool run_panels(Isa isa, const Chunk& chunk, const Activations& x,
+                  ThreadPool::Attempt& attempt) const {
     const GemmTask& task = *chunk.task;
     const TokenRows tokens = rows_of(task);
     const PackedMatrix& w = *task.weights;
@@ -81,9 +84,10 @@ class Phase {
     const std::int64_t last_row = std::min(chunk.last * kPanelRows, w.rows());
     if (isa == Isa::kReference) {
       reference_rows(task, x, tokens.count, tokens.rows, first_row, last_row);
-      return find_maxima(chunk);
+      find_maxima(chunk);
+      return true;
     }
-    gemm_kernels(isa).panels[static_cast<std::size_t>(w.dtype())](PanelJob{
+    const PanelJob job{
         .panels = w.panel(chunk.first),
         .panel_bytes = w.panel_bytes(),
         .num_panels = chunk.last - chunk.first,
@@ -95,8 +99,11 @@ class Phase {
         .bias = task.bias != nullptr ? task.bias + first_row : nullptr,
         .y = task.y + first_row,
         .y_stride = task.y_stride,
-    });
+    };
+    const auto kernel = gemm_kernels(isa).panels[static_cast<std::size_t>(w.dtype())];
+    if (!run_attempt(attempt, kernel, job)) return false;
     find_maxima(chunk);
+    return true;
   }
 
  private:
@@ -152,11 +159,12 @@ std::int64_t run(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, con
   }
   const Phase phase(tasks, shared, pool.num_threads());
   std::atomic<std::int64_t> bytes{0};
-  pool.parallel_for(static_cast<int>(phase.num_chunks()), [&](int idx, int) {
-    const Phase::Chunk chunk = phase.chunk(idx);
-    phase.run_panels(isa, chunk, x);
+  const auto run_chunk = [&](ThreadPool::Attempt& attempt) {
+    const Phase::Chunk chunk = phase.chunk(attempt.chunk_idx());
+    if (!phase.run_panels(isa, chunk, x, attempt)) return;
     bytes.fetch_add(chunk.size_bytes(), std::memory_order_relaxed);
-  });
+  };
+  pool.parallel_for_attempts(static_cast<int>(phase.num_chunks()), run_chunk);
   return bytes.load(std::memory_order_relaxed);
 }
 

@@ -74,6 +74,7 @@ Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool
       kv_layout_(dunlin::kv_layout(config_, kv_dtype)),
       linear_order_(linear_order(config_, weights_)) {
   scale_norm(config_.logit_scale, weights_.output_norm);
+  pool_->redo_overdue_chunks();
   for (const RopeConfig& rope : config_.ropes) {
     scratch_.ropes.emplace_back().frequencies = make_frequencies(rope, weights_.rope_factors);
   }

@@ -44,7 +44,7 @@ class Decoder final : public Model {
 
   ModelConfig config_;
   Weights weights_;
-  std::unique_ptr<ThreadPool> pool_;
+  std::unique_ptr<ThreadPool> pool_;  // after the weights, which must outlive it
   Isa isa_;
   ModelLimits limits_;
   KvLayout kv_layout_;
