@@ -66,6 +66,8 @@ struct LatentAttention {
   int nope_dim = 0;   // of a head's query: without positions
   int rope_dim = 0;   // and with
   int value_dim = 0;  // of a head's output
+  // The file has both matrices of a head in one, as they are before absorption.
+  bool fused_kv_b = false;
 
   int query_dim() const { return nope_dim + rope_dim; }
 };

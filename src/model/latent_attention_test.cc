@@ -8,12 +8,16 @@
 #include <fstream>
 #include <map>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
 #include "model/hf_checkpoint.h"
 #include "model/hf_transforms.h"
+#include "model/loader.h"
 #include "model/registry.h"
+#include "model/single_sequence.h"
+#include "support/random_weights.h"
 #include "support/scratch_folder.h"
 
 namespace dunlin {
@@ -94,16 +98,92 @@ TEST(LatentAttention, reads_the_keys_of_llama_cpp) {
   EXPECT_EQ(kv_layout(*config, DType::kF16).bytes_per_token(), 2 * 576 * 2);
 }
 
-TEST(LatentAttention, refuses_what_is_missing_impossible_or_of_the_older_form_by_name) {
+TEST(LatentAttention, refuses_what_is_missing_or_impossible_by_name) {
   KeysOnly file = lite_keys();
   file.values.erase("deepseek2.attention.value_length_mla");
   EXPECT_THAT(read_config(file).error().message(), HasSubstr("attention.value_length_mla"));
   file = lite_keys();
   file.values["deepseek2.attention.key_length_mla"] = std::int64_t{64};
   EXPECT_THAT(read_config(file).error().message(), HasSubstr("attention.key_length_mla"));
-  file = lite_keys();
+}
+
+// As llama.cpp wrote it until May 2025: the sizes are those before absorption.
+KeysOnly older_lite_keys() {
+  KeysOnly file = lite_keys();
   file.add_tensor("blk.0.attn_kv_b.weight", {4096, 512, 1, 1});
-  EXPECT_THAT(read_config(file).error().message(), HasSubstr("attn_kv_b"));
+  file.values.erase("deepseek2.attention.key_length_mla");
+  file.values.erase("deepseek2.attention.value_length_mla");
+  file.values["deepseek2.attention.head_count_kv"] = std::int64_t{16};
+  file.values["deepseek2.attention.key_length"] = std::int64_t{192};
+  file.values["deepseek2.attention.value_length"] = std::int64_t{128};
+  return file;
+}
+
+TEST(LatentAttention, reads_the_older_keys) {
+  const Result<ModelConfig> config = read_config(older_lite_keys());
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_TRUE(config->latent.fused_kv_b);
+  EXPECT_EQ(config->latent.nope_dim, 128);
+  EXPECT_EQ(config->latent.value_dim, 128);
+  EXPECT_EQ(config->head_dim, 576);
+  EXPECT_EQ(config->num_kv_heads, 1);
+}
+
+// Random weights of the split form, given out as the older one.
+class FusedSource final : public WeightSource {
+ public:
+  FusedSource(const ModelConfig& config, const WeightSource& split) : split_(split) {
+    const LatentAttention& latent = config.latent;
+    const std::int64_t rows = latent.nope_dim + latent.value_dim, rank = latent.kv_rank;
+    for (int i = 0; i < config.num_layers(); ++i) {
+      std::vector<float>& fused = fused_[fmt::format("blk.{}.attn_kv_b.weight", i)];
+      for (int h = 0; h < config.num_heads; ++h) {
+        const auto* k = values(fmt::format("blk.{}.attn_k_b.{}.weight", i, h));
+        const auto* v = values(fmt::format("blk.{}.attn_v_b.{}.weight", i, h));
+        for (std::int64_t at = 0; at < latent.nope_dim * rank; ++at)
+          fused.push_back(k[at % rank * latent.nope_dim + at / rank]);
+        fused.insert(fused.end(), v, v + latent.value_dim * rank);
+      }
+      shape_ = {config.num_heads * rows, rank, 1, 1};
+    }
+  }
+  std::optional<TensorView> find(std::string_view name) const override {
+    if (const auto it = fused_.find(name); it != fused_.end()) {
+      return TensorView{DType::kF32, 2, shape_,
+                        reinterpret_cast<const std::byte*>(it->second.data())};
+    }
+    const bool is_part = name.find("_b.") != name.npos && name.find("attn_q") == name.npos;
+    return is_part ? std::nullopt : split_.find(name);
+  }
+  void release(const TensorView& /*tensor*/) const override {}
+
+ private:
+  const float* values(const std::string& name) const {
+    return reinterpret_cast<const float*>(split_.find(name)->data);
+  }
+  const WeightSource& split_;
+  std::map<std::string, std::vector<float>, std::less<>> fused_;
+  std::array<std::int64_t, 4> shape_{};
+};
+
+TEST(LatentAttention, takes_the_matrices_of_heads_from_one_tensor) {
+  ModelConfig config = testing::tiny_deepseek();
+  const testing::RandomWeights split(config, {});
+  const FusedSource fused(config, split);
+  const auto logits_of = [](const WeightSource& source, const ModelConfig& c) {
+    LoadOptions options;
+    options.num_threads = 1;
+    const auto model = load_model(source, c, options);
+    EXPECT_TRUE(model) << model.error().message();
+    SingleSequence sequence(**model, 16, 16);
+    const std::vector<TokenId> ids = {1, 2, 3, 4, 5};
+    const std::span<const float> row = sequence.append(ids);
+    return std::vector<float>(row.begin(), row.end());
+  };
+  const std::vector<float> want = logits_of(split, config);
+  EXPECT_FALSE(check_tensors(config, fused));
+  config.latent.fused_kv_b = true;
+  EXPECT_EQ(logits_of(fused, config), want);
 }
 
 std::vector<float> floats_of(const MadeTensor& made) {

@@ -10,6 +10,7 @@
 #include "model/weights.h"
 #include "quant/dequantize.h"
 #include "quant/packer.h"
+#include "quant/quantize.h"
 
 namespace dunlin {
 namespace {
@@ -30,11 +31,32 @@ Result<std::vector<float>> read_vector(const TensorSlot& slot, const FoundTensor
   return canonical;
 }
 
+// The matrix the other way round. Blocks run along rows, so quantised weights become F16.
+std::vector<std::byte> transposed(const TensorView& stored, TensorView& view) {
+  const std::int64_t rows = stored.rows(), cols = stored.cols();
+  view = stored;
+  view.rank = 2;
+  view.shape = {cols, rows, 1, 1};
+  if (dtype_info(stored.dtype).block_size > 1) view.dtype = DType::kF16;
+  std::vector<float> values(static_cast<std::size_t>(rows * cols)), turned(values.size());
+  dequantize(stored.dtype, stored.data, values.data(), rows * cols);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t row = i / static_cast<std::size_t>(cols),
+                      col = i % static_cast<std::size_t>(cols);
+    turned[col * static_cast<std::size_t>(rows) + row] = values[i];
+  }
+  std::vector<std::byte> bytes(static_cast<std::size_t>(view.size_bytes()));
+  quantize(view.dtype, turned.data(), bytes.data(), rows * cols);
+  view.data = bytes.data();
+  return bytes;
+}
+
 Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
                              const LoadOptions& options, ThreadPool& pool) {
   Weights weights;
   const std::vector<TensorSlot> slots = tensor_slots(config, weights);
   std::vector<std::pair<std::string, TensorView>> matrices;  // in the packer's order
+  std::vector<std::vector<std::byte>> made;
   Packer packer(options.isa);
   std::int64_t total_bytes = 0, done_bytes = 0;
   for (const TensorSlot& slot : slots) {
@@ -44,7 +66,9 @@ Result<Weights> load_weights(const WeightSource& source, const ModelConfig& conf
       *slot.vector = std::move(values);
       continue;
     }
-    packer.add(tensor.view, tensor.order, *slot.matrix);
+    TensorView view = tensor.view;
+    if (tensor.is_transposed) made.push_back(transposed(tensor.view, view));
+    packer.add(view, tensor.order, *slot.matrix);
     matrices.push_back({slot.name, tensor.view});
     total_bytes += tensor.view.size_bytes();
   }

@@ -14,6 +14,7 @@ struct Part {
   std::string_view whole{};
   std::int64_t first_row = 0;
   std::int64_t whole_rows = 0;
+  bool is_transposed = false;
 };
 
 class SlotList {
@@ -61,6 +62,7 @@ class SlotList {
     slot.whole = prefix_ + std::string(part.whole) + std::string(end);
     slot.first_row = part.first_row;
     slot.whole_rows = part.whole_rows;
+    slot.part_is_transposed = part.is_transposed;
   }
 
   const ModelConfig& config_;
@@ -68,13 +70,25 @@ class SlotList {
   std::vector<TensorSlot> slots_;
 };
 
-// A matrix a head, stored as one tensor of them all: "attn_k_b" [num_heads, out, in].
-void add_heads(const ModelConfig& c, std::string_view name, std::vector<LinearWeights>& heads,
-               std::int64_t out, std::int64_t in, SlotList& list) {
-  heads.resize(static_cast<std::size_t>(c.num_heads));
-  for (std::int64_t h = 0; h < c.num_heads; ++h) {
-    list.linear(fmt::format("{}.{}", name, h), heads[static_cast<std::size_t>(h)], out, in, false,
-                {}, {name, h * out, c.num_heads * out});
+// A matrix a head. Stored is one tensor of them all, "attn_k_b" [num_heads, kv_rank, nope_dim] and
+// "attn_v_b" [num_heads, value_dim, kv_rank]; or, in older files, "attn_kv_b" with each head's
+// transposed k_b and its v_b.
+void add_heads(const ModelConfig& c, LatentWeights& weights, SlotList& list) {
+  const LatentAttention& latent = c.latent;
+  const std::int64_t heads = c.num_heads, rank = latent.kv_rank, value = latent.value_dim;
+  const std::int64_t rows = latent.nope_dim + value;  // of a head in the older form
+  weights.k_b.resize(static_cast<std::size_t>(heads));
+  weights.v_b.resize(static_cast<std::size_t>(heads));
+  for (std::int64_t h = 0; h < heads; ++h) {
+    Part k{"attn_k_b", h * rank, heads * rank}, v{"attn_v_b", h * value, heads * value};
+    if (latent.fused_kv_b) {
+      k = {"attn_kv_b", h * rows, heads * rows, true};
+      v = {"attn_kv_b", h * rows + latent.nope_dim, heads * rows};
+    }
+    const auto at = static_cast<std::size_t>(h);
+    list.linear(fmt::format("attn_k_b.{}", h), weights.k_b[at], rank, latent.nope_dim, false, {},
+                k);
+    list.linear(fmt::format("attn_v_b.{}", h), weights.v_b[at], value, rank, false, {}, v);
   }
 }
 
@@ -91,8 +105,7 @@ void add_latent_attention(const ModelConfig& c, LayerWeights& layer, SlotList& l
   }
   list.linear("attn_kv_a_mqa", weights.kv_a, c.head_dim, c.hidden_size, false);
   list.norm("attn_kv_a_norm", weights.kv_a_norm, latent.kv_rank);
-  add_heads(c, "attn_k_b", weights.k_b, latent.kv_rank, latent.nope_dim, list);
-  add_heads(c, "attn_v_b", weights.v_b, latent.value_dim, latent.kv_rank, list);
+  add_heads(c, weights, list);
 }
 
 void add_qkv(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
@@ -159,6 +172,7 @@ TensorView part_of(const TensorSlot& slot, const TensorView& view) {
   TensorView part = view;
   part.rank = is_matrix ? 2 : 1;
   part.shape = {is_matrix ? slot.rows : slot.cols, is_matrix ? slot.cols : 1, 1, 1};
+  if (slot.part_is_transposed) std::swap(part.shape[0], part.shape[1]);
   part.data += row_bytes(view.dtype, is_matrix ? view.cols() : 1) * slot.first_row;
   return part;
 }
@@ -179,7 +193,10 @@ Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& sl
   if (!view) return invalid(fmt::format("tensor {} is missing", slot.name));
   const std::string& name = is_part ? slot.whole : slot.name;
   const std::int64_t rows = is_matrix ? (is_part ? slot.whole_rows : slot.rows) : 1;
-  const std::int64_t cols = is_matrix || !is_part ? slot.cols : slot.whole_rows;
+  const bool is_transposed = is_part && slot.part_is_transposed;
+  const std::int64_t cols = is_transposed           ? slot.rows
+                            : is_matrix || !is_part ? slot.cols
+                                                    : slot.whole_rows;
   const bool ranks_fit = is_matrix ? view->rank >= 2 : true;
   if (!ranks_fit || view->rows() != rows || view->cols() != cols) {
     const std::string wanted =
@@ -189,7 +206,7 @@ Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& sl
   }
   DUNLIN_TRY(check_type(name, *view, is_matrix));
   return FoundTensor{is_part ? part_of(slot, *view) : *view,
-                     source.interleaves_qk() ? slot.gguf_order : RowOrder{}};
+                     source.interleaves_qk() ? slot.gguf_order : RowOrder{}, is_transposed};
 }
 
 std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights) {

@@ -71,6 +71,7 @@ struct TensorSlot {
   std::string whole{};
   std::int64_t first_row = 0;
   std::int64_t whole_rows = 0;
+  bool part_is_transposed = false;  // the part is [cols, rows]
 };
 
 // Sizes `weights.layers` and lists every tensor of the model, in the order a file has them.
@@ -82,6 +83,7 @@ std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights
 struct FoundTensor {
   TensorView view;
   RowOrder order;
+  bool is_transposed = false;  // the view is [cols, rows] of the slot
 };
 Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& slot);
 

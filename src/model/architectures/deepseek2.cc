@@ -5,6 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "model/hf_import.h"
 #include "model/hf_transforms.h"
 #include "model/registry.h"
@@ -26,18 +28,16 @@ void set_yarn(Hparams& hparams, ModelConfig& config) {
 }
 
 void configure(Hparams& hparams, ModelConfig& config) {
-  if (hparams.has_tensor("blk.0.attn_kv_b.weight")) {
-    hparams.refuse(StatusCode::kUnimplemented,
-                   "tensor blk.0.attn_kv_b.weight is the older form of latent attention, which is "
-                   "not supported; convert the model again with a llama.cpp of May 2025 or later");
-  }
   LatentAttention& latent = config.latent;
+  // llama.cpp wrote the matrices of keys and values as one until May 2025, and no keys "..._mla".
+  latent.fused_kv_b = hparams.has_tensor("blk.0.attn_kv_b.weight");
+  const std::string_view mla = latent.fused_kv_b ? "" : "_mla";
   latent.q_rank = hparams.count("attention.q_lora_rank", 0, 1 << 20, 0);
   latent.kv_rank = hparams.count("attention.kv_lora_rank", 1, kMaxDim);
   latent.rope_dim = hparams.count("rope.dimension_count", 1, kMaxDim);
-  const int query_dim = hparams.count("attention.key_length_mla", 1, 2 * kMaxDim);
+  const int query_dim = hparams.count(fmt::format("attention.key_length{}", mla), 1, 2 * kMaxDim);
   latent.nope_dim = query_dim - latent.rope_dim;
-  latent.value_dim = hparams.count("attention.value_length_mla", 1, kMaxDim);
+  latent.value_dim = hparams.count(fmt::format("attention.value_length{}", mla), 1, kMaxDim);
   config.num_kv_heads = 1;
   config.head_dim = latent.kv_rank + latent.rope_dim;
   config.ropes[0].style = RopeStyle::kInterleaved;
