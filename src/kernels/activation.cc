@@ -25,4 +25,8 @@ void add(const float* y, std::int64_t n, float* x) {
   for (std::int64_t i = 0; i < n; ++i) x[i] += y[i];
 }
 
+void add_scaled(float scale, const float* y, std::int64_t n, float* x) {
+  for (std::int64_t i = 0; i < n; ++i) x[i] += scale * y[i];
+}
+
 }  // namespace dunlin

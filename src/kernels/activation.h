@@ -33,4 +33,7 @@ void softcap(Isa isa, float cap, std::int64_t n, float* x);
 // x_i += y_i, the same in every instruction set.
 void add(const float* y, std::int64_t n, float* x);
 
+// x_i += scale * y_i with the product rounded, the same in every instruction set.
+void add_scaled(float scale, const float* y, std::int64_t n, float* x);
+
 }  // namespace dunlin

@@ -90,6 +90,42 @@ Outcome check_floats(const ModelConfig& c) {
   return {};
 }
 
+Outcome check_experts(const ModelConfig& c) {
+  const MoeConfig& m = c.moe;
+  if (m.num_experts == 0) return {};
+  const IntRange ranges[] = {
+      {"expert_count", m.num_experts, kMaxExperts},
+      {"expert_used_count", m.experts_per_token, m.num_experts},
+      {"expert_feed_forward_length", m.ffn_size, 1 << 22},
+      {"expert_group_count", m.num_groups, m.num_experts},
+      {"expert_group_used_count", m.groups_per_token, m.num_groups},
+  };
+  DUNLIN_TRY(check_ranges(c, ranges));
+  const IntRange shared{"expert_shared_feed_forward_length", m.shared_ffn_size, 1 << 22};
+  if (m.shared_ffn_size != 0) DUNLIN_TRY(check_ranges(c, {&shared, 1}));
+  if (m.num_experts % m.num_groups != 0) {
+    return invalid(
+        fmt::format("{0}.expert_group_count is {1}, which does not divide "
+                    "{0}.expert_count {2}",
+                    c.architecture, m.num_groups, m.num_experts));
+  }
+  if (m.num_experts / m.num_groups * m.groups_per_token < m.experts_per_token) {
+    return invalid(
+        fmt::format("{0}.expert_group_used_count is {1}: such groups have fewer experts "
+                    "than {0}.expert_used_count {2}",
+                    c.architecture, m.groups_per_token, m.experts_per_token));
+  }
+  if (!(std::isfinite(m.scale) && m.scale > 0.0f)) {
+    return invalid(fmt::format("{}.expert_weights_scale is {}, but must be a positive number",
+                               c.architecture, m.scale));
+  }
+  if (c.parallel || !c.gated_mlp || (m.shared_gate && m.shared_ffn_size == 0)) {
+    return fail(StatusCode::kInternal,
+                fmt::format("{}: an impossible mixture of experts", c.architecture));
+  }
+  return {};
+}
+
 Outcome check_rope(const ModelConfig& c, const RopeConfig& rope) {
   if (rope.dims < 2 || rope.dims > c.head_dim || rope.dims % 2 != 0) {
     return invalid(fmt::format(
@@ -129,6 +165,7 @@ Outcome validate(const ModelConfig& config) {
   DUNLIN_TRY(check_sizes(config));
   if (config.is_latent()) DUNLIN_TRY(check_latent(config));
   DUNLIN_TRY(check_floats(config));
+  DUNLIN_TRY(check_experts(config));
   for (const RopeConfig& rope : config.ropes) DUNLIN_TRY(check_rope(config, rope));
   for (const LayerConfig& layer : config.layers) {
     if (layer.window < 0) {

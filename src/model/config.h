@@ -14,8 +14,9 @@
 namespace dunlin {
 
 enum class Activation {
-  kSilu,      // x * sigmoid(x)
-  kGeluTanh,  // the tanh form of GELU
+  kSilu,           // x * sigmoid(x)
+  kGeluTanh,       // the tanh form of GELU
+  kClampedSwiglu,  // GPT-OSS's, of gate and up (kernels/activation.h)
 };
 
 // Peng et al., "YaRN: Efficient context window extension of large language models", 2023.
@@ -50,9 +51,37 @@ struct RopeConfig {
 
 inline constexpr int kNoRope = -1;
 
+// How a router's logits become scores.
+enum class ExpertScoring {
+  kSoftmax,
+  kSigmoid,
+  kSoftmaxOfChosen,  // chosen by the logits themselves; the softmax is over the chosen ones only
+};
+
+inline constexpr int kMaxExperts = 1024;
+
+// A mixture of experts (model/moe.h).
+struct MoeConfig {
+  int num_experts = 0;  // 0: no layer has one
+  int experts_per_token = 0;
+  int ffn_size = 0;  // of an expert
+  ExpertScoring scoring = ExpertScoring::kSoftmax;
+  bool normalize = false;        // the scores of the chosen are divided by their sum
+  float scale = 1.0f;            // and multiplied by this, for their weights
+  bool correction_bias = false;  // a bias on scores that counts for the choice, not the weights
+  // Experts are chosen from the best groups only; of neighbouring experts, equally large.
+  int num_groups = 1;
+  int groups_per_token = 1;
+  bool two_score_a_group = false;  // the sum of its two best experts, else the best one
+  int shared_ffn_size = 0;         // of the expert that all tokens take; 0: there is none
+  bool shared_gate = false;        // its output is multiplied by a sigmoid for each token
+  bool bias = false;               // on the router and on the experts' matrices
+};
+
 struct LayerConfig {
-  int window = 0;    // 0: full attention; else tokens that a query sees, itself included
-  int rope_idx = 0;  // into ModelConfig::ropes; kNoRope: positions don't enter
+  int window = 0;            // 0: full attention; else tokens that a query sees, itself included
+  int rope_idx = 0;          // into ModelConfig::ropes; kNoRope: positions don't enter
+  bool has_experts = false;  // a mixture of experts instead of the MLP
 };
 
 // Multi-head latent attention (DeepSeek-AI, "DeepSeek-V2", 2024). A token's keys and values are one
@@ -103,6 +132,7 @@ struct ModelConfig {
   bool tied_head = false;  // logits use the embedding matrix
   bool qkv_bias = false;
   bool o_bias = false;
+  bool attention_sinks = false;  // a logit for each head that joins the softmax without a value
   bool ffn_bias = false;
   bool gated_mlp = true;  // down(activation(gate) * up), else down(activation(up))
   NormType norm = NormType::kRms;
@@ -111,11 +141,13 @@ struct ModelConfig {
   bool pre_norms = true;           // norms in front of attention and MLP
   bool post_norms = false;         // norms on the output of attention and MLP, before the residual
   bool parallel = false;  // attention and MLP read the same normed input, and are added at once
+  // GGUF's name of the norm in front of the MLP is post_attention_norm, not ffn_norm.
+  bool ffn_norm_is_post_attention = false;
   // GGUF files of the architecture have rows of Q and K in the order of tensor/row_order.h.
   bool gguf_interleaves_qk = false;
 
   LatentAttention latent{};
-
+  MoeConfig moe{};
   std::vector<RopeConfig> ropes;
   std::vector<LayerConfig> layers;  // [num_layers]
 

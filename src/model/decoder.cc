@@ -11,6 +11,7 @@
 #include "kernels/row_chunks.h"
 #include "model/latent_attention.h"
 #include "model/layers.h"
+#include "model/moe.h"
 #include "model/rope_setup.h"
 
 namespace dunlin {
@@ -24,14 +25,29 @@ bool has_float_weights(const Weights& weights) {
   if (is_float(weights.token_embedding) || is_float(weights.head)) return true;
   for (const LayerWeights& layer : weights.layers) {
     for (const LinearWeights* linear :
-         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down,
-          &layer.latent.q_a, &layer.latent.q_b, &layer.latent.kv_a}) {
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.latent.q_a, &layer.latent.q_b,
+          &layer.latent.kv_a, &layer.moe.router, &layer.moe.shared_gate}) {
       if (is_float(*linear)) return true;
     }
     for (const auto* heads : {&layer.latent.k_b, &layer.latent.v_b})
       if (std::any_of(heads->begin(), heads->end(), is_float)) return true;
+    const auto has_float = [&](const MlpWeights& mlp) {
+      return is_float(mlp.gate) || is_float(mlp.up) || is_float(mlp.down);
+    };
+    if (has_float(layer.mlp) || has_float(layer.moe.shared)) return true;
+    if (std::any_of(layer.moe.experts.begin(), layer.moe.experts.end(), has_float)) return true;
   }
   return false;
+}
+
+// As mix_experts() runs them.
+void append_experts(const MoeConfig& config, const MoeWeights& moe, LinearOrder& order) {
+  const auto task = [](const LinearWeights& linear) { return GemmTask{.weights = &linear.matrix}; };
+  order.push_back({task(moe.router)});
+  if (config.shared_gate) order.back().push_back(task(moe.shared_gate));
+  order.emplace_back();
+  if (config.shared_ffn_size > 0) order.push_back({task(moe.shared.down)});
+  order.emplace_back();
 }
 
 LinearOrder linear_order(const ModelConfig& config, const Weights& weights) {
@@ -47,9 +63,13 @@ LinearOrder linear_order(const ModelConfig& config, const Weights& weights) {
       order.push_back({task(layer.latent.q_b)});
     }
     if (!config.parallel) order.push_back({task(layer.o)});
-    order.push_back({task(layer.up)});
-    if (config.gated_mlp) order.back().insert(order.back().begin(), task(layer.gate));
-    order.push_back({task(layer.down)});
+    if (!layer.moe.experts.empty()) {
+      append_experts(config.moe, layer.moe, order);
+      continue;
+    }
+    order.push_back({task(layer.mlp.up)});
+    if (config.gated_mlp) order.back().insert(order.back().begin(), task(layer.mlp.gate));
+    order.push_back({task(layer.mlp.down)});
     if (config.parallel) order.push_back({task(layer.o)});
   }
   order.push_back({task(config.tied_head ? weights.token_embedding : weights.head)});
@@ -167,7 +187,10 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
     } else {
       project_attention(step, layer, rows);
       add_and_norm(step, delta, layer.post_attn_norm, layer.ffn_norm, rows.count);
-      mlp(step, layer, rows);
+      if (config_.layers[static_cast<std::size_t>(i)].has_experts)
+        mix_experts(step, layer.moe, rows);
+      else
+        mlp(step, layer, rows);
     }
     const NormWeights& next =
         is_last ? weights_.output_norm : weights_.layers[static_cast<std::size_t>(i) + 1].attn_norm;

@@ -80,6 +80,8 @@ void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t
     set_integer("rope.scaling.original_context_length", static_cast<std::int64_t>(original));
     set_number("rope.scaling.yarn_beta_fast", rope.number("beta_fast", 32.0));
     set_number("rope.scaling.yarn_beta_slow", rope.number("beta_slow", 1.0));
+    // No key of llama.cpp's, which always rounds.
+    if (!rope.flag("truncate", true)) set("rope.scaling.yarn_round_ramp", false);
     // attn_factor multiplies the paper's own scaling.
     const double wanted = rope.number("attention_factor", yarn_attention(factor, 1));
     set_number("rope.scaling.attn_factor", wanted / yarn_attention(factor, 1));

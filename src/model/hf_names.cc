@@ -23,6 +23,19 @@ constexpr HfTensorName kShared[] = {
     {"ffn_gate", "mlp.gate_proj"},
     {"ffn_up", "mlp.up_proj"},
     {"ffn_down", "mlp.down_proj"},
+    // Experts, as Qwen and DeepSeek call them.
+    {"ffn_gate_inp", "mlp.gate"},
+    {"exp_probs_b.bias", "mlp.gate.e_score_correction_bias"},
+    {"ffn_gate.*", "mlp.experts.*.gate_proj"},
+    {"ffn_up.*", "mlp.experts.*.up_proj"},
+    {"ffn_down.*", "mlp.experts.*.down_proj"},
+    {"ffn_gate_shexp", "mlp.shared_expert.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_expert.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_expert.down_proj"},
+    {"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
+    {"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    {"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    {"ffn_down_shexp", "mlp.shared_experts.down_proj"},
     // Older checkpoints carry what RoPE computes from its base.
     {"", "self_attn.rotary_emb.inv_freq"},
 };

@@ -1,6 +1,7 @@
 #include "model/hf_transforms.h"
 
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -78,6 +79,47 @@ Result<MadeTensor> plus_one(const TensorView& stored) {
   DUNLIN_ASSIGN(values, to_floats(stored));
   for (float& value : values) value += 1.0f;
   return made_of(values, stored);
+}
+
+Result<MadeTensor> strided_columns(const TensorView& stored, std::int64_t first,
+                                   std::int64_t step) {
+  DUNLIN_TRY(check_float(stored));
+  const std::int64_t rows = stored.rows(), cols = stored.cols(), kept = cols / step;
+  if (cols % step != 0)
+    return invalid(fmt::format("has {} columns, no multiple of {}", cols, step));
+  const auto size = static_cast<std::size_t>(row_bytes(stored.dtype, 1));
+  MadeTensor made{stored, std::vector<std::byte>(static_cast<std::size_t>(rows * kept) * size)};
+  made.view.shape[static_cast<std::size_t>(stored.rank - 1)] = kept;
+  made.view.data = made.bytes.data();
+  std::byte* out = made.bytes.data();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t col = first; col < cols; col += step, out += size) {
+      std::memcpy(out, stored.data + static_cast<std::size_t>(row * cols + col) * size, size);
+    }
+  }
+  return made;
+}
+
+Result<MadeTensor> transposed_columns(const TensorView& stored, std::int64_t first,
+                                      std::int64_t step) {
+  if (stored.rank != 3)
+    return invalid(fmt::format("has {} dimensions, but must have 3", stored.rank));
+  DUNLIN_ASSIGN(made, strided_columns(stored, first, step));
+  const std::vector<std::byte> rows = std::move(made.bytes);
+  const auto size = static_cast<std::size_t>(row_bytes(stored.dtype, 1));
+  const auto in = static_cast<std::size_t>(made.view.shape[1]);
+  const auto out = static_cast<std::size_t>(made.view.shape[2]);
+  std::swap(made.view.shape[1], made.view.shape[2]);
+  made.bytes.resize(rows.size());
+  made.view.data = made.bytes.data();
+  std::byte* to = made.bytes.data();
+  for (std::size_t expert = 0; expert < static_cast<std::size_t>(stored.shape[0]); ++expert) {
+    const std::byte* from = rows.data() + expert * in * out * size;
+    for (std::size_t row = 0; row < out; ++row)
+      for (std::size_t col = 0; col < in; ++col, to += size)
+        std::memcpy(to, from + (col * out + row) * size, size);
+  }
+  return made;
 }
 
 }  // namespace dunlin

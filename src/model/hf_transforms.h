@@ -20,4 +20,11 @@ Result<MadeTensor> rows_of_heads(const TensorView& stored, std::int64_t num_head
 Result<MadeTensor> columns_of_heads(const TensorView& stored, std::int64_t num_heads,
                                     std::int64_t first, std::int64_t count);
 
+// Columns first, first + step, ... of a tensor [..., n] of plain floats: [..., n / step].
+Result<MadeTensor> strided_columns(const TensorView& stored, std::int64_t first, std::int64_t step);
+
+// The same of [experts, in, n], each expert transposed: [experts, n / step, in].
+Result<MadeTensor> transposed_columns(const TensorView& stored, std::int64_t first,
+                                      std::int64_t step);
+
 }  // namespace dunlin

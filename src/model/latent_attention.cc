@@ -111,7 +111,7 @@ void attend_latent(Step& step, const LayerWeights& layer, int layer_idx) {
   multiply_heads(step, layer.latent.k_b, scratch.absorbed.as<float>(), c.head_dim);
 
   float* mixed = scratch.mixed.as<float>();
-  step.attention(layer_idx, scratch.absorbed.as<float>(), c.q_size(), mixed);
+  step.attention(layer_idx, scratch.absorbed.as<float>(), c.q_size(), nullptr, mixed);
   scratch.rows.reset(latent.kv_rank);
   for_rows(step.pool, num_tokens * c.num_heads, latent.kv_rank, [&](std::int64_t i) {
     const std::int64_t token = i / c.num_heads, h = i % c.num_heads;

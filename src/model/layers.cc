@@ -9,15 +9,17 @@
 #include "kernels/row_chunks.h"
 
 namespace dunlin {
-namespace {
 
 GateFunction gate_function(Activation activation) {
   switch (activation) {
     case Activation::kSilu: return GateFunction::kSilu;
     case Activation::kGeluTanh: return GateFunction::kGeluTanh;
+    case Activation::kClampedSwiglu: return GateFunction::kClampedSwiglu;
   }
   return GateFunction::kSilu;
 }
+
+namespace {
 
 // Norms the heads of one token's queries or keys, each by itself or all together.
 void norm_heads(const Step& step, const NormWeights& weights, int num_heads, float* x) {
@@ -76,7 +78,8 @@ void attend(Step& step, const LayerWeights& weights, int layer_idx) {
 
   finish_qkv(step, weights, layer_idx);
   if (step.batch.num_outputs() == 0 && layer_idx + 1 == c.num_layers()) return;
-  step.attention(layer_idx, q, stride, step.scratch.attn_out.as<float>());
+  const float* sinks = c.attention_sinks ? weights.sinks.data() : nullptr;
+  step.attention(layer_idx, q, stride, sinks, step.scratch.attn_out.as<float>());
 }
 
 void project_attention(Step& step, const LayerWeights& weights, const ActiveRows& rows) {
@@ -115,13 +118,13 @@ void run_mlp(Step& step, const LayerWeights& weights, std::int64_t num_rows,
   float* gate = scratch.gate_up.as<float>();
   float* up = gate + c.ffn_size;
   const std::array tasks = {
-      GemmTask{&weights.gate.matrix, weights.gate.bias_data(), gate, stride},
-      GemmTask{&weights.up.matrix, weights.up.bias_data(), up, stride},
+      GemmTask{&weights.mlp.gate.matrix, weights.mlp.gate.bias_data(), gate, stride},
+      GemmTask{&weights.mlp.up.matrix, weights.mlp.up.bias_data(), up, stride},
   };
   step.linear(std::span(tasks).subspan(c.gated_mlp ? 0 : 1), num_rows, token_rows);
   gated_rows(step.pool, step.isa, gate_function(c.activation), c.gated_mlp ? gate : up,
              c.gated_mlp ? up : nullptr, stride, c.ffn_size, num_rows, &scratch.acts);
-  const GemmTask task{&weights.down.matrix, weights.down.bias_data(), delta, c.hidden_size};
+  const GemmTask task{&weights.mlp.down.matrix, weights.mlp.down.bias_data(), delta, c.hidden_size};
   step.linear({&task, 1}, num_rows);
 }
 

@@ -3,6 +3,7 @@
 // is another function of the same shape.
 #pragma once
 
+#include "kernels/activation.h"
 #include "model/step.h"
 
 namespace dunlin {
@@ -21,6 +22,8 @@ void attend(Step& step, const LayerWeights& weights, int layer_idx);
 // The output projection of attention: attn_out -> delta, for the active rows (which this
 // function gathers to the front where they aren't all; the residual's too).
 void project_attention(Step& step, const LayerWeights& weights, const ActiveRows& rows);
+
+GateFunction gate_function(Activation activation);
 
 // The MLP: acts -> delta. down(activation(gate(x)) * up(x)), or down(activation(up(x))).
 void mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows);

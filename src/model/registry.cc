@@ -21,10 +21,6 @@ constexpr int kMaxInt = std::numeric_limits<int>::max();
 // Keys that only matter where they say something other than "none": read over by every
 // architecture here, so a file that uses them must not load with wrong results.
 void refuse_unsupported(Hparams& hparams) {
-  if (hparams.count("expert_count", 0, kMaxInt, 0) > 0) {
-    hparams.refuse(StatusCode::kUnimplemented,
-                   "mixture-of-experts layers (expert_count) are not supported yet");
-  }
   if (!(hparams.number("attention.max_alibi_bias", 0.0f) <= 0.0f)) {
     hparams.refuse(StatusCode::kUnimplemented, "ALiBi positions are not supported yet");
   }
@@ -38,6 +34,7 @@ YarnConfig read_yarn(Hparams& hparams) {
   yarn.factor = hparams.number("rope.scaling.factor");
   yarn.beta_fast = hparams.number("rope.scaling.yarn_beta_fast", yarn.beta_fast);
   yarn.beta_slow = hparams.number("rope.scaling.yarn_beta_slow", yarn.beta_slow);
+  yarn.round_ramp = hparams.flag("rope.scaling.yarn_round_ramp", yarn.round_ramp);
   return yarn;
 }
 
@@ -164,6 +161,11 @@ Result<ModelConfig> read_config(const Checkpoint& checkpoint) {
   read_shared(hparams, config);
   DUNLIN_TRY(hparams.outcome());
   architecture->configure(hparams, config);
+  if (hparams.count("expert_count", 0, kMaxInt, 0) > 0 && config.moe.num_experts == 0) {
+    hparams.refuse(StatusCode::kUnimplemented,
+                   fmt::format("experts (expert_count) are not supported in architecture {}",
+                               config.architecture));
+  }
   DUNLIN_TRY(hparams.outcome());
   if (Outcome valid = validate(config); !valid) {
     return tl::unexpected<Status>(valid.error().with_prefix(checkpoint.path()));

@@ -40,10 +40,11 @@ void StepScratch::reserve(const ModelConfig& c, const KvLayout& kv, int num_thre
   else
     qkv = floats(max_tokens, c.q_size() + 2 * c.kv_size());
   attn_out = floats(max_tokens, c.attn_out_size());
-  gate_up = floats(max_tokens, 2 * std::int64_t{c.ffn_size});
+  const int ffn = std::max(c.ffn_size, c.moe.shared_ffn_size);
+  gate_up = floats(max_tokens, 2 * std::int64_t{ffn});
   if (c.parallel) mlp_delta = floats(max_tokens, c.hidden_size);
   const std::int64_t widest = std::max({std::int64_t{c.hidden_size}, c.attn_out_size(),
-                                        std::int64_t{c.ffn_size}, std::int64_t{c.latent.q_rank}});
+                                        std::int64_t{ffn}, std::int64_t{c.latent.q_rank}});
   acts.reserve(max_tokens, widest, keep_float);
   for (RopeTable& rope : ropes) {
     rope.cos = floats(max_tokens, rope.frequencies.rope_dim() / 2);
@@ -51,6 +52,7 @@ void StepScratch::reserve(const ModelConfig& c, const KvLayout& kv, int num_thre
   }
   attention.reserve(num_threads, max_tokens, max_seqs, c.num_heads, kv.num_kv_heads, kv.head_dim_k,
                     kv.head_dim_v);
+  moe.reserve(c.moe, c.hidden_size, max_tokens, keep_float);
 }
 
 std::span<const std::int64_t> Step::slots(int layer_idx) const {
@@ -58,7 +60,8 @@ std::span<const std::int64_t> Step::slots(int layer_idx) const {
   return batch.groups[static_cast<std::size_t>(place.group_idx)].slot_mapping;
 }
 
-void Step::attention(int layer_idx, const float* q, std::int64_t q_stride, float* out) {
+void Step::attention(int layer_idx, const float* q, std::int64_t q_stride, const float* sinks,
+                     float* out) {
   const KvLayerPlace& place = kv.layout().places[static_cast<std::size_t>(layer_idx)];
   const ForwardBatch::Group& group = batch.groups[static_cast<std::size_t>(place.group_idx)];
   AttentionParams params;
@@ -66,6 +69,7 @@ void Step::attention(int layer_idx, const float* q, std::int64_t q_stride, float
   params.scale = config.attention_scale;
   params.softcap = config.attention_softcap;
   params.causal = batch.causal;
+  params.sinks = sinks;
   AttentionBatch queries;
   queries.q = q;
   queries.q_stride = q_stride;
@@ -83,15 +87,27 @@ Norm Step::norm(const NormWeights& weights) const {
           config.norm_eps};
 }
 
+void Step::warm_next(std::int64_t num_rows) {
+  num_linears = (num_linears + 1) % linear_order.size();
+  const std::vector<GemmTask>& next = linear_order[num_linears];
+  if (num_rows <= kReadingRows && !next.empty()) warm_gemm(pool, next, num_rows);
+}
+
 void Step::linear(std::span<const GemmTask> tasks, std::int64_t num_rows,
                   const std::int32_t* token_rows) {
   if (num_rows == 0) return;
-  num_linears = (num_linears + 1) % linear_order.size();
-  if (num_rows <= kReadingRows) warm_gemm(pool, linear_order[num_linears], num_rows);
+  warm_next(num_rows);
   gemm(pool, isa, tasks, scratch.acts, num_rows, token_rows);
   for (const GemmTask& task : tasks) {
     weight_bytes += static_cast<std::uint64_t>(task.weights->size_bytes());
   }
+}
+
+void Step::grouped_linear(std::span<const GemmTask> tasks, const Activations& x,
+                          std::int64_t num_rows) {
+  if (num_rows == 0) return;
+  warm_next(num_rows);
+  weight_bytes += static_cast<std::uint64_t>(gemm_grouped(pool, isa, tasks, x));
 }
 
 }  // namespace dunlin

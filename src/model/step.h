@@ -18,6 +18,7 @@
 #include "kv/kv_storage.h"
 #include "model/config.h"
 #include "model/forward_batch.h"
+#include "model/moe_scratch.h"
 #include "model/weights.h"
 #include "tensor/buffer.h"
 
@@ -50,15 +51,17 @@ struct StepScratch {
   Buffer delta;                  // [max_tokens, hidden_size] what a block adds to the residual
   Buffer qkv;                    // [max_tokens, q_size + 2 kv_size]; latent attention has its own
   Buffer attn_out;               // [max_tokens, attn_out_size]
-  Buffer gate_up;                // [max_tokens, 2 ffn_size]
+  Buffer gate_up;                // [max_tokens, 2 ffn_size], of the MLP or the shared expert
   Buffer mlp_delta;              // [max_tokens, hidden_size] in models with parallel blocks
   Activations acts;              // input of the next linear layers
   std::vector<RopeTable> ropes;  // as ModelConfig::ropes; frequencies are set by the decoder
   AttentionScratch attention;
   LatentScratch latent;
+  MoeScratch moe;
 };
 
 // The matrices of a phase of linear layers: what they read, in the order in which a step runs them.
+// Empty for a phase that takes matrices by its tokens.
 using LinearOrder = std::vector<std::vector<GemmTask>>;
 
 struct Step {
@@ -77,12 +80,19 @@ struct Step {
   // token_rows: null, or [num_rows] which rows of acts.
   void linear(std::span<const GemmTask> tasks, std::int64_t num_rows,
               const std::int32_t* token_rows = nullptr);
+  // gemm_grouped over rows of `x`, in the same way. num_rows: tokens, of which each has some rows.
+  void grouped_linear(std::span<const GemmTask> tasks, const Activations& x, std::int64_t num_rows);
   // What a token of the batch is in the cache of a layer.
   std::span<const std::int64_t> slots(int layer_idx) const;
   // Attention of the batch over the layer's cache: out [num_tokens, num_heads, head_dim_v].
-  void attention(int layer_idx, const float* q, std::int64_t q_stride, float* out);
+  // sinks [num_heads] or null.
+  void attention(int layer_idx, const float* q, std::int64_t q_stride, const float* sinks,
+                 float* out);
   // The model's kind of norm with these weights; none where there are none.
   Norm norm(const NormWeights& weights) const;
+
+ private:
+  void warm_next(std::int64_t num_rows);
 };
 
 }  // namespace dunlin

@@ -11,7 +11,7 @@ namespace {
 
 // A part of a tensor that may be stored as one: "attn_qkv", rows [first_row, + rows) of whole_rows.
 struct Part {
-  std::string_view whole{};
+  std::string whole{};
   std::int64_t first_row = 0;
   std::int64_t whole_rows = 0;
   bool is_transposed = false;
@@ -59,7 +59,7 @@ class SlotList {
  private:
   void set_part(const Part& part, std::string_view end, TensorSlot& slot) const {
     if (part.whole.empty()) return;
-    slot.whole = prefix_ + std::string(part.whole) + std::string(end);
+    slot.whole = prefix_ + part.whole + std::string(end);
     slot.first_row = part.first_row;
     slot.whole_rows = part.whole_rows;
     slot.part_is_transposed = part.is_transposed;
@@ -125,17 +125,54 @@ void add_attention(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
   if (c.pre_norms) list.norm("attn_norm", layer.attn_norm, c.hidden_size);
   (c.is_latent() ? add_latent_attention : add_qkv)(c, layer, list);
   list.linear("attn_output", layer.o, c.hidden_size, c.attn_out_size(), c.o_bias);
+  if (c.attention_sinks) list.vector("attn_sinks.weight", layer.sinks, c.num_heads);
   if (c.post_norms) list.norm("post_attention_norm", layer.post_attn_norm, c.hidden_size);
 }
 
-void add_mlp(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
+void add_mlp(const ModelConfig& c, MlpWeights& mlp, SlotList& list) {
   const std::int64_t ffn = c.ffn_size;
-  if (c.pre_norms && !c.parallel) list.norm("ffn_norm", layer.ffn_norm, c.hidden_size);
   // One tensor of both is called ffn_up.
   if (c.gated_mlp)
-    list.linear("ffn_gate", layer.gate, ffn, c.hidden_size, c.ffn_bias, {}, {"ffn_up", 0, 2 * ffn});
-  list.linear("ffn_up", layer.up, ffn, c.hidden_size, c.ffn_bias, {}, {"ffn_up", ffn, 2 * ffn});
-  list.linear("ffn_down", layer.down, c.hidden_size, ffn, c.ffn_bias);
+    list.linear("ffn_gate", mlp.gate, ffn, c.hidden_size, c.ffn_bias, {}, {"ffn_up", 0, 2 * ffn});
+  list.linear("ffn_up", mlp.up, ffn, c.hidden_size, c.ffn_bias, {}, {"ffn_up", ffn, 2 * ffn});
+  list.linear("ffn_down", mlp.down, c.hidden_size, ffn, c.ffn_bias);
+}
+
+// Experts are stored one by one or stacked, [num_experts, out, in].
+void add_experts(const ModelConfig& c, MoeWeights& moe, SlotList& list) {
+  const MoeConfig& m = c.moe;
+  const std::int64_t ffn = m.ffn_size, hidden = c.hidden_size, all = m.num_experts;
+  list.linear("ffn_gate_inp", moe.router, all, hidden, m.bias);
+  if (m.correction_bias) list.vector("exp_probs_b.bias", moe.correction_bias, all);
+  moe.experts.resize(static_cast<std::size_t>(all));
+  for (std::int64_t e = 0; e < all; ++e) {
+    MlpWeights& expert = moe.experts[static_cast<std::size_t>(e)];
+    const auto add = [&](std::string_view name, LinearWeights& target, std::int64_t out,
+                         std::int64_t in) {
+      list.linear(fmt::format("{}.{}", name, e), target, out, in, m.bias, {},
+                  {fmt::format("{}_exps", name), e * out, all * out});
+    };
+    add("ffn_gate", expert.gate, ffn, hidden);
+    add("ffn_up", expert.up, ffn, hidden);
+    add("ffn_down", expert.down, hidden, ffn);
+  }
+  if (m.shared_ffn_size == 0) return;
+  list.linear("ffn_gate_shexp", moe.shared.gate, m.shared_ffn_size, hidden, false);
+  list.linear("ffn_up_shexp", moe.shared.up, m.shared_ffn_size, hidden, false);
+  list.linear("ffn_down_shexp", moe.shared.down, hidden, m.shared_ffn_size, false);
+  if (m.shared_gate) list.linear("ffn_gate_inp_shexp", moe.shared_gate, 1, hidden, false);
+}
+
+void add_ffn(const ModelConfig& c, const LayerConfig& layer_config, LayerWeights& layer,
+             SlotList& list) {
+  if (c.pre_norms && !c.parallel) {
+    list.norm(c.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm", layer.ffn_norm,
+              c.hidden_size);
+  }
+  if (layer_config.has_experts)
+    add_experts(c, layer.moe, list);
+  else
+    add_mlp(c, layer.mlp, list);
   if (c.post_norms) list.norm("post_ffw_norm", layer.post_ffn_norm, c.hidden_size);
 }
 
@@ -181,13 +218,15 @@ TensorView part_of(const TensorSlot& slot, const TensorView& view) {
 
 Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& slot) {
   const bool is_matrix = slot.matrix != nullptr;
-  const auto length = [&](const TensorView& view) { return is_matrix ? view.rows() : view.cols(); };
+  const auto length = [&](const TensorView& view) {
+    return is_matrix ? view.rows() : view.num_elements();
+  };
   std::optional<TensorView> view = source.find(slot.name);
   bool is_part = false;
   // A fused tensor may bear the name of one of its parts.
   if (!slot.whole.empty() && (!view || slot.name == slot.whole)) {
     const std::optional<TensorView> whole = source.find(slot.whole);
-    is_part = whole && length(*whole) == slot.whole_rows;
+    is_part = whole && (slot.name != slot.whole || length(*whole) == slot.whole_rows);
     if (is_part) view = whole;
   }
   if (!view) return invalid(fmt::format("tensor {} is missing", slot.name));
@@ -197,8 +236,11 @@ Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& sl
   const std::int64_t cols = is_transposed           ? slot.rows
                             : is_matrix || !is_part ? slot.cols
                                                     : slot.whole_rows;
-  const bool ranks_fit = is_matrix ? view->rank >= 2 : true;
-  if (!ranks_fit || view->rows() != rows || view->cols() != cols) {
+  // A vector's whole may be a row for each part.
+  const bool fits =
+      is_matrix ? (view->rank >= 2 || rows == 1) && view->rows() == rows && view->cols() == cols
+                : (is_part || view->rows() == 1) && view->num_elements() == cols;
+  if (!fits) {
     const std::string wanted =
         is_matrix ? fmt::format("[{}, {}]", rows, cols) : fmt::format("[{}]", cols);
     return invalid(fmt::format("tensor {} is {}, but the model's numbers make it {}", name,
@@ -223,7 +265,7 @@ std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights
   for (std::size_t i = 0; i < weights.layers.size(); ++i) {
     list.set_prefix(fmt::format("blk.{}.", i));
     add_attention(config, weights.layers[i], list);
-    add_mlp(config, weights.layers[i], list);
+    add_ffn(config, config.layers[i], weights.layers[i], list);
   }
   list.set_prefix("");
   list.norm("output_norm", weights.output_norm, config.hidden_size);

@@ -37,14 +37,28 @@ struct LatentWeights {
   std::vector<LinearWeights> v_b;  // [num_heads] of [value_dim, kv_rank]
 };
 
+struct MlpWeights {
+  LinearWeights gate, up, down;  // [ffn_size, hidden_size] twice, [hidden_size, ffn_size]
+};
+
+struct MoeWeights {
+  LinearWeights router;                // [num_experts, hidden_size]
+  std::vector<float> correction_bias;  // [num_experts], or empty
+  std::vector<MlpWeights> experts;
+  MlpWeights shared;          // where there is one
+  LinearWeights shared_gate;  // [1, hidden_size], or empty
+};
+
 struct LayerWeights {
   NormWeights attn_norm;       // [hidden_size] each
   LinearWeights q, k, v, o;    // [q_size | kv_size | kv_size, hidden_size], [hidden_size, q_size]
   NormWeights q_norm, k_norm;  // [head_dim], or [q_size] and [kv_size]
   LatentWeights latent;        // q (or not) and o beside it, k and v empty
+  std::vector<float> sinks;    // [num_heads], or empty
   NormWeights post_attn_norm;
   NormWeights ffn_norm;
-  LinearWeights gate, up, down;  // [ffn_size, hidden_size] twice, [hidden_size, ffn_size]
+  MlpWeights mlp;  // empty where the layer has experts
+  MoeWeights moe;  // empty where it has none
   NormWeights post_ffn_norm;
 };
 
@@ -66,8 +80,8 @@ struct TensorSlot {
   std::vector<float>* vector = nullptr;
   RowOrder gguf_order{};  // of the rows (of a vector: the elements) in GGUF files
 
-  // Where there is no tensor `name`: a part of this one, as fused projections are stored. Of its
-  // whole_rows rows (elements, for a vector) those from first_row on.
+  // Where there is no tensor `name`: a part of this one, as fused projections and stacked experts
+  // are stored. Of its whole_rows rows (elements, for a vector) those from first_row on.
   std::string whole{};
   std::int64_t first_row = 0;
   std::int64_t whole_rows = 0;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "model/expert_keys.h"
 #include "model/hf_import.h"
 #include "model/hf_transforms.h"
 #include "model/registry.h"
@@ -44,6 +45,7 @@ void configure(Hparams& hparams, ModelConfig& config) {
   config.attention_scale =
       hparams.number("attention.scale", 1.0f / std::sqrt(static_cast<float>(query_dim)));
   set_yarn(hparams, config);
+  read_experts(hparams, config);
 }
 
 void import_yarn(HfImport& import) {
@@ -78,6 +80,7 @@ void import(HfImport& import) {
   if (!config.flag("rope_interleave", true))
     config.refuse(StatusCode::kUnimplemented, "rope_interleave false is not supported yet");
   import_yarn(import);
+  import_experts(import);
   // V3's predictor of the token after next.
   if (config.integer("num_nextn_predict_layers", 0) > 0) import.ignore_layers_behind();
 }

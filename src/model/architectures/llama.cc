@@ -1,8 +1,9 @@
-// The Llama family: Llama 1 to 3, SmolLM2, Mistral, and the many fine-tunes of them.
+// The Llama family: Llama 1 to 3, SmolLM2, Mistral, Mixtral, and the many fine-tunes of them.
 #include <array>
 
 #include <fmt/format.h>
 
+#include "model/expert_keys.h"
 #include "model/layer_patterns.h"
 #include "model/registry.h"
 
@@ -24,9 +25,19 @@ void configure(Hparams& hparams, ModelConfig& config) {
   }
   // Mistral 7B v0.1 has one window for every layer.
   set_windows(hparams, config, 0);
+  config.moe.normalize = true;
+  read_experts(hparams, config);
 }
 
-constexpr std::array<std::string_view, 2> kHfClasses = {"LlamaForCausalLM", "MistralForCausalLM"};
+constexpr HfTensorName kHfTensors[] = {
+    {"ffn_gate_inp", "block_sparse_moe.gate"},
+    {"ffn_gate.*", "block_sparse_moe.experts.*.w1"},
+    {"ffn_down.*", "block_sparse_moe.experts.*.w2"},
+    {"ffn_up.*", "block_sparse_moe.experts.*.w3"},
+};
+
+constexpr std::array<std::string_view, 3> kHfClasses = {"LlamaForCausalLM", "MistralForCausalLM",
+                                                        "MixtralForCausalLM"};
 
 }  // namespace
 
@@ -35,8 +46,8 @@ const Architecture& llama_architecture() {
       .name = "llama",
       .hf_classes = kHfClasses,
       .configure = configure,
-      .import = nullptr,
-      .hf_tensors = {},
+      .import = import_experts,
+      .hf_tensors = kHfTensors,
   };
   return kArchitecture;
 }

@@ -1,0 +1,18 @@
+// The numbers of a mixture of experts, for the architectures that have one.
+#pragma once
+
+#include "model/config.h"
+#include "model/hf_import.h"
+#include "model/hparams.h"
+
+namespace dunlin {
+
+// Reads config.moe from the keys expert_count, expert_used_count, ... Where a key is missing the
+// value stays as the architecture has set it. Nothing where the file has no experts. The layers
+// with a router ("blk.N.ffn_gate_inp.weight") get experts, from leading_dense_block_count on.
+void read_experts(Hparams& hparams, ModelConfig& config);
+
+// Those keys from config.json, in the spellings of Mixtral, Qwen and DeepSeek.
+void import_experts(HfImport& import);
+
+}  // namespace dunlin
