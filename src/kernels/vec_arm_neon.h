@@ -50,6 +50,15 @@ inline Vec scale_pow2(Vec v, Vec shifted) {
   return {scale_pow2_4(v.low, shifted.low), scale_pow2_4(v.high, shifted.high)};
 }
 
+// Rows become columns.
+inline void transpose(Vec (&square)[kLanes]) {
+  float rows[kLanes][kLanes], columns[kLanes][kLanes];
+  for (int i = 0; i < kLanes; ++i) store(rows[i], square[i]);
+  for (int i = 0; i < kLanes; ++i)
+    for (int j = 0; j < kLanes; ++j) columns[j][i] = rows[i][j];
+  for (int i = 0; i < kLanes; ++i) square[i] = load(columns[i]);
+}
+
 inline float sum_lanes(Vec v) {
   const float32x4_t four = vaddq_f32(v.low, v.high);
   return vpadds_f32(vadd_f32(vget_low_f32(four), vget_high_f32(four)));

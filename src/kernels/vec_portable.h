@@ -50,6 +50,15 @@ inline Vec zero_below(Vec x, Vec threshold, Vec v) {
 // v * 2^n, n in the low bits of `shifted` = n + 1.5 * 2^23.
 inline Vec scale_pow2(Vec v, Vec shifted) { return (Vec)((VecBits)v + ((VecBits)shifted << 23)); }
 
+// Rows become columns.
+inline void transpose(Vec (&square)[kLanes]) {
+  float rows[kLanes][kLanes], columns[kLanes][kLanes];
+  for (int i = 0; i < kLanes; ++i) store(rows[i], square[i]);
+  for (int i = 0; i < kLanes; ++i)
+    for (int j = 0; j < kLanes; ++j) columns[j][i] = rows[i][j];
+  for (int i = 0; i < kLanes; ++i) square[i] = load(columns[i]);
+}
+
 inline float sum_lanes(Vec v) {
   return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }

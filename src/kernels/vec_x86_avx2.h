@@ -34,6 +34,25 @@ inline Vec scale_pow2(Vec v, Vec shifted) {
   return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(v), exponent));
 }
 
+// Rows become columns: single elements change places, then pairs, then halves.
+inline void transpose(Vec (&v)[kLanes]) {
+  Vec ones[kLanes], twos[kLanes];
+  for (int i = 0; i < kLanes; i += 2) {
+    ones[i] = _mm256_unpacklo_ps(v[i], v[i + 1]);
+    ones[i + 1] = _mm256_unpackhi_ps(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < kLanes; i += 4) {
+    twos[i] = _mm256_shuffle_ps(ones[i], ones[i + 2], 0x44);
+    twos[i + 1] = _mm256_shuffle_ps(ones[i], ones[i + 2], 0xee);
+    twos[i + 2] = _mm256_shuffle_ps(ones[i + 1], ones[i + 3], 0x44);
+    twos[i + 3] = _mm256_shuffle_ps(ones[i + 1], ones[i + 3], 0xee);
+  }
+  for (int i = 0; i < kLanes / 2; ++i) {
+    v[i] = _mm256_permute2f128_ps(twos[i], twos[i + 4], 0x20);
+    v[i + 4] = _mm256_permute2f128_ps(twos[i], twos[i + 4], 0x31);
+  }
+}
+
 inline float sum_lanes(Vec v) {
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));

@@ -48,6 +48,15 @@ inline Vec join_halves(__m256 low, __m256 high) {
                                                 _mm256_castps_si256(high), 1));
 }
 
+// Rows become columns.
+inline void transpose(Vec (&square)[kLanes]) {
+  float rows[kLanes][kLanes], columns[kLanes][kLanes];
+  for (int i = 0; i < kLanes; ++i) store(rows[i], square[i]);
+  for (int i = 0; i < kLanes; ++i)
+    for (int j = 0; j < kLanes; ++j) columns[j][i] = rows[i][j];
+  for (int i = 0; i < kLanes; ++i) square[i] = load(columns[i]);
+}
+
 inline float sum_lanes(Vec v) {
   const __m256 eight = _mm256_add_ps(low_half(v), high_half(v));
   const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
