@@ -19,7 +19,7 @@ bool ends_in_word(std::string_view text) {
 }
 
 bool starts_in_word(std::string_view text) {
-  return !text.empty() && word_characters().contains(decode_valid_utf8(text.data()));
+  return !text.empty() && word_characters().contains(decode_valid_utf8(&text[0]));
 }
 
 std::size_t skip_spaces(std::string_view text, std::size_t pos) {

@@ -72,7 +72,7 @@ TokenId BpeModel::find_character(std::string_view part, std::uint32_t begin,
                                  std::uint32_t end) const {
   const std::string_view character = part.substr(begin, end - begin);
   if (!has_affixes_) {
-    const char32_t c = decode_valid_utf8(character.data());
+    const char32_t c = decode_valid_utf8(&character[0]);
     return c < character_ids_.size() ? character_ids_[c] : table_.find(character);
   }
   std::string affixed = begin > 0 ? options_.continuing_prefix : std::string();

@@ -134,7 +134,8 @@ Result<MergeTable> Loader::load_merges(std::size_t prefix_size, BpeOptions& opti
   std::string merged;
   // The last of equal pairs counts, and the table keeps the first.
   for (std::size_t rank = file_.merges.size(); rank-- > 0;) {
-    const auto& [left, right] = file_.merges[rank];
+    const std::string& left = file_.merges[rank].first;
+    const std::string& right = file_.merges[rank].second;
     const auto bad = [&](std::string_view what) {
       return invalid(fmt::format("tokenizer.json.model.merges: entry {} ('{} {}') {}", rank, left,
                                  right, what));

@@ -87,7 +87,7 @@ void UnicodeForm::apply(NormalizedText& text, ByteRegex::Scratch&) const {
     if (compose_) {
       size = utf8proc_normalize_utf32(
           code_points.data(), size,
-          static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+          static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));  // NOLINT: flags
     }
     normalized.clear();
     for (utf8proc_ssize_t i = 0; i < size; ++i) {
