@@ -343,53 +343,6 @@ TEST(Gemm, ThreadsTasksAndChosenRowsChangeNoBit) {
   }
 }
 
-// One phase over many matrices of odd sizes, each with rows of its own, none, one or many.
-TEST(Gemm, GroupsEqualCallsOfTheirOwn) {
-  const std::int64_t cols = 160, tokens = 50, stride = 80;
-  const std::vector<float> x = random_floats(tokens * cols, 91), bias = random_floats(stride, 92);
-  for (const Isa isa : supported_isas()) {
-    ThreadPool pool(3);
-    Activations rows;
-    rows.reserve(tokens, cols, true);
-    rows.reset(cols);
-    for (std::int64_t t = 0; t < tokens; ++t) rows.set_row(isa, t, x.data() + t * cols);
-    for (const std::size_t num_groups : {1u, 2u, 33u, 100u}) {
-      std::vector<PackedMatrix> weights;
-      std::vector<std::vector<std::int32_t>> chosen(num_groups);
-      for (std::size_t g = 0; g < num_groups; ++g) {
-        const DType dtype = g % 3 == 0 ? DType::kQ4_0 : g % 3 == 1 ? DType::kQ8_0 : DType::kF32;
-        const auto num_rows = static_cast<std::int64_t>(1 + g * 7 % 80);
-        const StoredMatrix w = random_matrix(dtype, num_rows, cols, static_cast<std::uint32_t>(g));
-        weights.push_back(PackedMatrix::pack(w.view(), RowOrder{}, isa, pool).value());
-        const std::size_t count = g % 5 == 1 ? 0 : g * 11 % 47 + 1;
-        for (std::size_t i = 0; i < count; ++i)
-          chosen[g].push_back(static_cast<std::int32_t>((i * 13 + g) % 50));
-      }
-      std::vector<GemmTask> tasks(num_groups);
-      std::vector<std::vector<float>> y(num_groups), want(num_groups);
-      std::int64_t bytes = 0;
-      for (std::size_t g = 0; g < num_groups; ++g) {
-        y[g].assign(48 * stride, -7.0f);
-        want[g] = y[g];
-        GemmTask& task = tasks[g];
-        task.weights = &weights[g];
-        task.bias = g % 2 == 0 ? bias.data() : nullptr;
-        task.y = want[g].data();
-        task.y_stride = stride;
-        const auto count = static_cast<std::int64_t>(chosen[g].size());
-        bytes += gemm(pool, isa, {&task, 1}, rows, count, chosen[g].data());
-        task.y = y[g].data();
-        task.num_tokens = count;
-        task.token_rows = chosen[g].data();
-      }
-      EXPECT_EQ(gemm_grouped(pool, isa, tasks, rows), bytes);
-      for (std::size_t g = 0; g < num_groups; ++g) {
-        expect_same_bits(y[g], want[g], std::string(isa_name(isa)) + " group " + std::to_string(g));
-      }
-    }
-  }
-}
-
 TEST(Gemm, NoTokensReadNothing) {
   ThreadPool pool(1);
   const StoredMatrix w = random_matrix(DType::kQ4_0, 16, 32, 81);
@@ -399,8 +352,6 @@ TEST(Gemm, NoTokensReadNothing) {
   rows.reset(32);
   const GemmTask task{.weights = &packed};
   EXPECT_EQ(gemm(pool, best_isa(), {&task, 1}, rows, 0), 0);
-  EXPECT_EQ(gemm_grouped(pool, best_isa(), {&task, 1}, rows), 0);
-  EXPECT_EQ(gemm_grouped(pool, best_isa(), {}, rows), 0);
 }
 
 }  // namespace

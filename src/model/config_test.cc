@@ -16,8 +16,9 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(Config, the_tiny_models_are_valid_and_have_all_their_tensors) {
-  for (const ModelConfig& config : {testing::tiny_llama(), testing::tiny_qwen2(),
-                                    testing::tiny_gemma3(), testing::tiny_deepseek()}) {
+  for (const ModelConfig& config :
+       {testing::tiny_llama(), testing::tiny_qwen2(), testing::tiny_gemma3(),
+        testing::tiny_deepseek(), testing::tiny_qwen2moe(), testing::tiny_gpt_oss()}) {
     EXPECT_TRUE(validate(config)) << validate(config).error().message();
     const testing::RandomWeights weights(config, {});
     EXPECT_TRUE(check_tensors(config, weights));
@@ -59,6 +60,31 @@ TEST(Config, each_impossible_number_is_refused_by_its_key) {
   for (const Case& bad : cases) {
     ModelConfig config = testing::tiny_llama();
     bad.spoil(config);
+    const Outcome outcome = validate(config);
+    ASSERT_FALSE(outcome) << bad.key;
+    EXPECT_THAT(outcome.error().message(), HasSubstr(bad.key));
+  }
+}
+
+TEST(Config, each_impossible_number_of_experts_is_refused_by_its_key) {
+  struct Case {
+    const char* key;
+    std::function<void(MoeConfig&)> spoil;
+  };
+  const Case cases[] = {
+      {"expert_count", [](MoeConfig& m) { m.num_experts = kMaxExperts + 1; }},
+      {"expert_used_count", [](MoeConfig& m) { m.experts_per_token = 0; }},
+      {"expert_used_count", [](MoeConfig& m) { m.experts_per_token = 10; }},
+      {"expert_feed_forward_length", [](MoeConfig& m) { m.ffn_size = 0; }},
+      {"expert_group_count", [](MoeConfig& m) { m.num_groups = 2; }},
+      {"expert_group_used_count", [](MoeConfig& m) { m.groups_per_token = 4; }},
+      {"expert_group_used_count", [](MoeConfig& m) { m.groups_per_token = 1; }},
+      {"expert_weights_scale", [](MoeConfig& m) { m.scale = 0; }},
+      {"expert_shared_feed_forward_length", [](MoeConfig& m) { m.shared_ffn_size = -1; }},
+  };
+  for (const Case& bad : cases) {
+    ModelConfig config = testing::tiny_qwen2moe();
+    bad.spoil(config.moe);
     const Outcome outcome = validate(config);
     ASSERT_FALSE(outcome) << bad.key;
     EXPECT_THAT(outcome.error().message(), HasSubstr(bad.key));

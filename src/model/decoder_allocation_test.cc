@@ -32,7 +32,8 @@ class CountingModel final : public Model {
 
 TEST(DecoderAllocation, prefill_mixed_and_decode_steps_allocate_nothing) {
   for (const ModelConfig& config :
-       {testing::tiny_qwen2(), testing::tiny_gemma3(), testing::tiny_deepseek()}) {
+       {testing::tiny_qwen2(), testing::tiny_gemma3(), testing::tiny_deepseek(),
+        testing::tiny_qwen2moe(), testing::tiny_gpt_oss()}) {
     testing::RandomWeightsOptions weights;
     weights.matrix_types = {DType::kQ8_0, DType::kF32};
     const testing::RandomWeights source(config, weights);

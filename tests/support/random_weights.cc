@@ -204,4 +204,38 @@ ModelConfig tiny_deepseek() {
   return config;
 }
 
+ModelConfig tiny_qwen2moe() {
+  ModelConfig config = tiny_qwen2();
+  config.architecture = "qwen2moe";
+  config.moe = {.num_experts = 9,
+                .experts_per_token = 4,
+                .ffn_size = 64,
+                .scoring = ExpertScoring::kSigmoid,
+                .normalize = true,
+                .scale = 1.5f,
+                .correction_bias = true,
+                .num_groups = 3,
+                .groups_per_token = 2,
+                .two_score_a_group = true,
+                .shared_ffn_size = 192,
+                .shared_gate = true};
+  for (std::size_t i = 1; i < config.layers.size(); ++i) config.layers[i].has_experts = true;
+  return config;
+}
+
+ModelConfig tiny_gpt_oss() {
+  ModelConfig config = tiny_llama();
+  config.architecture = "gpt-oss";
+  config.activation = Activation::kClampedSwiglu;
+  config.qkv_bias = config.o_bias = config.attention_sinks = true;
+  config.ffn_norm_is_post_attention = true;
+  config.moe = {.num_experts = 5,
+                .experts_per_token = 2,
+                .ffn_size = 160,
+                .scoring = ExpertScoring::kSoftmaxOfChosen,
+                .bias = true};
+  config.layers = {LayerConfig{40, 0, true}, LayerConfig{0, 0, true}, LayerConfig{40, 0, true}};
+  return config;
+}
+
 }  // namespace dunlin::testing

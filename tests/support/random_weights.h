@@ -29,6 +29,7 @@ class RandomWeights final : public WeightSource {
 
   // For tests of refusals.
   void erase(const std::string& name) { tensors_.erase(name); }
+  void add(const std::string& name, const TensorView& view) { tensors_[name].view = view; }
   TensorView& view(const std::string& name) { return tensors_.at(name).view; }
   std::vector<std::byte>& bytes(const std::string& name) { return tensors_.at(name).bytes; }
 
@@ -47,6 +48,10 @@ ModelConfig tiny_llama();
 ModelConfig tiny_qwen2();
 // Four window layers of every five, two RoPE bases, norms everywhere.
 ModelConfig tiny_gemma3();
+// A dense layer, then experts in groups, with a correction bias, beside a gated shared one.
+ModelConfig tiny_qwen2moe();
+// Sinks, windows, experts with biases and a clamped gate.
+ModelConfig tiny_gpt_oss();
 // Latent attention with a dense MLP; queries through a latent of their own.
 ModelConfig tiny_deepseek();
 
