@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 
+#include "model/hf_checkpoint.h"
 #include "model/loader.h"
 #include "model/sequence_set.h"
 #include "model/weights.h"
@@ -79,6 +80,17 @@ TEST(MixtureOfExperts, AStackedTensorOfAnotherSizeIsNamed) {
   EXPECT_THAT(check_tensors(config, source).error().message(),
               ::testing::HasSubstr("blk.1.ffn_up_exps.weight is [5, 150, 96], but the model's "
                                    "numbers make it [800, 96]"));
+}
+
+// llama.cpp does not take the dense size for an expert's where gpt-oss files leave it out.
+TEST(MixtureOfExperts, TheSizeOfAnExpertIsAmongTheKeysOfEveryFolder) {
+  for (const std::string name : {"gpt-oss", "qwen2-moe", "qwen3-moe", "deepseek-v3"}) {
+    const auto checkpoint = HfCheckpoint::open(DUNLIN_TEST_DATA_DIR "/tiny/" + name);
+    ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+    const auto architecture = (*checkpoint)->metadata("general.architecture");
+    const std::string key = std::get<std::string>(*architecture) + ".expert_feed_forward_length";
+    EXPECT_TRUE((*checkpoint)->metadata(key)) << key;
+  }
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ void import(HfImport& import) {
   const HfConfig& config = import.config();
   import_window_pattern(import, kPeriod);
   import_experts(import);
+  import.copy_integer("expert_feed_forward_length", "intermediate_size");
   if (config.number("swiglu_alpha", 1.702) != 1.702 || config.number("swiglu_limit", 7) != 7) {
     config.refuse(StatusCode::kUnimplemented,
                   "swiglu_alpha other than 1.702 and swiglu_limit other than 7 are not supported");
