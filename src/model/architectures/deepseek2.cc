@@ -69,7 +69,9 @@ void import(HfImport& import) {
     return std::clamp<std::int64_t>(value, 1, kMaxDim);
   };
   const std::int64_t rope = dim("qk_rope_head_dim"), rank = dim("kv_lora_rank");
-  import.copy_integer("attention.q_lora_rank", "q_lora_rank");
+  // Written where there is none, too: llama.cpp asks for it unless the model has 26, 27 or 48
+  // layers.
+  import.set_integer("attention.q_lora_rank", config.integer("q_lora_rank", 0));
   import.set_integer("attention.kv_lora_rank", rank);
   import.set_integer("attention.head_count_kv", 1);
   import.set_integer("attention.key_length", rank + rope);
