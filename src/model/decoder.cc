@@ -1,6 +1,7 @@
 #include "model/decoder.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -50,18 +51,27 @@ void append_experts(const MoeConfig& config, const MoeWeights& moe, LinearOrder&
   order.emplace_back();
 }
 
+// As attend_latent() runs them.
+void append_latent(const LayerWeights& layer, LinearOrder& order) {
+  const auto task = [](const LinearWeights& linear) { return GemmTask{.weights = &linear.matrix}; };
+  const LatentWeights& latent = layer.latent;
+  const bool has_q_latent = latent.q_a.matrix.rows() > 0;
+  order.push_back({task(has_q_latent ? latent.q_a : layer.q), task(latent.kv_a)});
+  if (has_q_latent) order.push_back({task(latent.q_b)});
+  for (const auto* heads : {&latent.k_b, &latent.v_b}) {
+    std::vector<GemmTask>& tasks = order.emplace_back();
+    std::transform(heads->begin(), heads->end(), std::back_inserter(tasks), task);
+  }
+}
+
 LinearOrder linear_order(const ModelConfig& config, const Weights& weights) {
   const auto task = [](const LinearWeights& linear) { return GemmTask{.weights = &linear.matrix}; };
   LinearOrder order;
   for (const LayerWeights& layer : weights.layers) {
-    if (!config.is_latent()) {
+    if (config.is_latent())
+      append_latent(layer, order);
+    else
       order.push_back({task(layer.q), task(layer.k), task(layer.v)});
-    } else if (config.latent.q_rank == 0) {
-      order.push_back({task(layer.q), task(layer.latent.kv_a)});
-    } else {
-      order.push_back({task(layer.latent.q_a), task(layer.latent.kv_a)});
-      order.push_back({task(layer.latent.q_b)});
-    }
     if (!config.parallel) order.push_back({task(layer.o)});
     if (!layer.moe.experts.empty()) {
       append_experts(config.moe, layer.moe, order);

@@ -90,8 +90,7 @@ void multiply_heads(Step& step, const std::vector<LinearWeights>& heads, float* 
     task.num_tokens = num_tokens;
     task.token_rows = scratch.row_numbers.data() + at * num_tokens;
   }
-  step.weight_bytes +=
-      static_cast<std::uint64_t>(gemm_grouped(step.pool, step.isa, scratch.tasks, scratch.rows));
+  step.grouped_linear(scratch.tasks, scratch.rows, num_tokens);
 }
 
 }  // namespace
