@@ -220,7 +220,7 @@ ApiError prompt_error(const Status& status, const char* param) {
 }
 
 ParseContext parse_context(const Session& session) {
-  return {session.config().model_name, session.tokenizer().vocab_size()};
+  return {session.config().model_name, session.tokenizer().vocab_size(), session.config().sampling};
 }
 
 CallForm call_form(const OpenAiRequest& request, bool is_chat) {

@@ -122,9 +122,10 @@ ApiResult<void> check_model(FieldReader& fields, const ParseContext& context) {
 
 void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest& out) {
   SamplingParams& sampling = out.options.sampling;
+  sampling = context.sampling;
   read_stream(fields, out);
   fields.read("temperature", sampling.temperature);
-  int top_k = 0;
+  int top_k = sampling.top_k;
   fields.read("top_k", top_k, -1, kMaxTokens);
   sampling.top_k = top_k < 0 ? 0 : top_k;  // vLLM's -1 is off, too
   fields.read("top_p", sampling.top_p);

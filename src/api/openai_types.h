@@ -16,6 +16,7 @@ namespace dunlin {
 struct ParseContext {
   std::string model_name;
   int vocab_size = 0;
+  SamplingParams sampling{};  // where a request says nothing
 };
 
 struct OpenAiRequest {

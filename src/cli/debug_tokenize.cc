@@ -10,8 +10,7 @@
 #include "cli/commands.h"
 #include "cli/model_flags.h"
 #include "cli/model_store.h"
-#include "formats/gguf.h"
-#include "text/tokenizer_factory.h"
+#include "frontend/model_text.h"
 
 namespace dunlin::cli {
 namespace {
@@ -61,8 +60,7 @@ std::string answer(const Tokenizer& tokenizer, const std::string& text) {
 
 Outcome run(const Flags& flags) {
   DUNLIN_ASSIGN(resolved, resolve_model(flags.model, flags.fetch));
-  DUNLIN_ASSIGN(file, GgufFile::open(resolved.path));
-  DUNLIN_ASSIGN(tokenizer, make_tokenizer(*file));
+  DUNLIN_ASSIGN(tokenizer, open_tokenizer(resolved.path));
   std::string line;
   while (std::getline(std::cin, line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;

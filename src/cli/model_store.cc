@@ -229,11 +229,11 @@ Result<ResolvedModel> resolve_model(const std::string& reference, const FetchOpt
     return ResolvedModel{reference, fs::path(reference).stem().string()};
   if (const RegistryEntry* entry = find_registry_entry(reference))
     return fetch_entry(*entry, options);
-  if (fs::is_directory(reference, error))
-    return fail(
-        StatusCode::kUnimplemented,
-        fmt::format("{} is a folder; Hugging Face folders are not supported yet, give a GGUF file",
-                    reference));
+  if (fs::is_directory(reference, error)) {
+    fs::path folder(reference);
+    if (!folder.has_filename()) folder = folder.parent_path();  // "folder/"
+    return ResolvedModel{folder.string(), folder.filename().string()};
+  }
   return tl::unexpected(unknown_model(reference));
 }
 

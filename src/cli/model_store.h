@@ -1,6 +1,6 @@
 // From what the user calls a model to a file on disk, fetching it first where needed.
 //
-// A model is a path to a GGUF file, a name of the registry (smollm2-135m), or
+// A model is a path to a GGUF file or to a Hugging Face folder, a name of the registry (smollm2-135m), or
 // hf:ORG/REPO/FILE.gguf. Fetched files live in the cache folder: $DUNLIN_CACHE, else
 // $XDG_CACHE_HOME/dunlin, else ~/.cache/dunlin, under models/.
 #pragma once
@@ -14,7 +14,7 @@
 namespace dunlin::cli {
 
 struct ResolvedModel {
-  std::string path;  // of the GGUF file
+  std::string path;  // of the GGUF file or the folder
   std::string name;  // what the API calls it: the registry's name, or the file's stem
 };
 

@@ -23,25 +23,32 @@ struct RunFlags {
   ChatOptions chat;
   std::string prompt;
   bool seed_given = false;
+  // Sampling flags, with the field that each sets.
+  struct Drawing {
+    CLI::Option* option;
+    void (*take)(const SamplingParams& from, SamplingParams& to);
+  };
+  std::vector<Drawing> drawing;
 };
 
 void add_sampling_flags(CLI::App& command, RunFlags& flags) {
   SamplingParams& sampling = flags.chat.generation.sampling;
   sampling.temperature = 0.7f;
   sampling.top_p = 0.95f;
-  command.add_option("--temperature", sampling.temperature, "0 always takes the likeliest token")
-      ->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "Only the k likeliest tokens; 0: all")
-      ->capture_default_str();
-  command
-      .add_option("--top-p", sampling.top_p, "Only the likeliest tokens that make up this share")
-      ->capture_default_str();
-  command
-      .add_option("--min-p", sampling.min_p,
-                  "Only tokens with this share of the likeliest one's chance")
-      ->capture_default_str();
-  command.add_option("--repetition-penalty", sampling.repetition_penalty, "Above 1 repeats less")
-      ->capture_default_str();
+  const auto add = [&](const char* name, auto& value, const char* help, auto take) {
+    flags.drawing.push_back({command.add_option(name, value, help)->capture_default_str(), take});
+  };
+  using Params = SamplingParams;
+  add("--temperature", sampling.temperature, "0 always takes the likeliest token",
+      [](const Params& from, Params& to) { to.temperature = from.temperature; });
+  add("--top-k", sampling.top_k, "Only the k likeliest tokens; 0: all",
+      [](const Params& from, Params& to) { to.top_k = from.top_k; });
+  add("--top-p", sampling.top_p, "Only the likeliest tokens that make up this share",
+      [](const Params& from, Params& to) { to.top_p = from.top_p; });
+  add("--min-p", sampling.min_p, "Only tokens with this share of the likeliest one's chance",
+      [](const Params& from, Params& to) { to.min_p = from.min_p; });
+  add("--repetition-penalty", sampling.repetition_penalty, "Above 1 repeats less",
+      [](const Params& from, Params& to) { to.repetition_penalty = from.repetition_penalty; });
   command.add_option("--seed", sampling.seed, "The same seed gives the same answer")
       ->check([](const std::string& text) {
         std::uint64_t seed = 0;
@@ -94,6 +101,11 @@ int run(RunFlags flags) {
   flags.session.session.engine.max_seqs = std::min(flags.session.session.engine.max_seqs, 1);
   auto session = open_session(flags.session);
   if (!session) return report(session.error());
+  // What the model's authors recommend comes before our defaults, and behind what was asked for.
+  const SessionConfig& config = (*session)->config();
+  for (const RunFlags::Drawing& drawing : flags.drawing)
+    if (config.model_recommends_sampling && drawing.option->count() == 0)
+      drawing.take(config.sampling, flags.chat.generation.sampling);
   return chatting ? chat(**session, flags.chat) : answer_once(**session, flags.prompt, flags.chat);
 }
 

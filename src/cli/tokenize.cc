@@ -13,8 +13,7 @@
 #include "cli/commands.h"
 #include "cli/model_flags.h"
 #include "cli/model_store.h"
-#include "formats/gguf.h"
-#include "text/tokenizer_factory.h"
+#include "frontend/model_text.h"
 
 namespace dunlin::cli {
 namespace {
@@ -69,8 +68,7 @@ void print(const Tokenizer& tokenizer, const std::vector<TokenId>& ids, const st
 
 Outcome run(const Flags& flags) {
   DUNLIN_ASSIGN(resolved, resolve_model(flags.model, flags.fetch));
-  DUNLIN_ASSIGN(file, GgufFile::open(resolved.path));
-  DUNLIN_ASSIGN(tokenizer, make_tokenizer(*file));
+  DUNLIN_ASSIGN(tokenizer, open_tokenizer(resolved.path));
   std::string text = flags.text;
   if (text == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());

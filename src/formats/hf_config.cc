@@ -53,6 +53,11 @@ bool HfConfig::is_object(std::string_view key) const {
   return value != nullptr && value->is_object();
 }
 
+bool HfConfig::is_array(std::string_view key) const {
+  const json* value = find(key);
+  return value != nullptr && value->is_array();
+}
+
 void HfConfig::refuse(StatusCode code, std::string message) const {
   if (!shared_->error) shared_->error = Status(code, path() + ": " + std::move(message));
 }

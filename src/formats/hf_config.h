@@ -44,6 +44,7 @@ class HfConfig {
   // outcome, and its messages name the member.
   HfConfig object(std::string_view key) const;
   bool is_object(std::string_view key) const;
+  bool is_array(std::string_view key) const;
 
   // Records an error of the caller's; the message gets the path in front.
   void refuse(StatusCode code, std::string message) const;

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "cpu/memory_limit.h"
-#include "frontend/session.h"
 #include "formats/gguf_checkpoint.h"
+#include "frontend/model_text.h"
+#include "frontend/session.h"
 #include "model/open_model.h"
-#include "text/tokenizer_factory.h"
 
 namespace dunlin {
 namespace {
@@ -20,35 +20,6 @@ constexpr std::int64_t kMemoryMargin = std::int64_t{512} << 20;
 // for which the engine has a default of its own.
 std::int64_t memory_for_kv() {
   return std::max<std::int64_t>(memory_limit().available_bytes - kMemoryMargin, 0);
-}
-
-struct TextParts {
-  std::unique_ptr<Tokenizer> tokenizer;
-  std::unique_ptr<ChatTemplate> chat_template;  // null: none
-};
-
-Result<std::unique_ptr<ChatTemplate>> find_template(const GgufFile& file,
-                                                    const std::string& given) {
-  std::string source = given;
-  if (source.empty()) {
-    if (!file.has("tokenizer.chat_template")) return std::unique_ptr<ChatTemplate>();
-    DUNLIN_ASSIGN(stored, file.get_string("tokenizer.chat_template"));
-    source = stored;
-  }
-  auto parsed = ChatTemplate::parse(source);
-  if (!parsed) {
-    return tl::unexpected(parsed.error().with_prefix(
-        given.empty()
-            ? file.path() + ": the chat template can't be used (give another with --chat-template)"
-            : std::string("--chat-template")));
-  }
-  return std::make_unique<ChatTemplate>(std::move(*parsed));
-}
-
-Result<TextParts> read_text_parts(const GgufFile& file, const std::string& given_template) {
-  DUNLIN_ASSIGN(tokenizer, make_tokenizer(file));
-  DUNLIN_ASSIGN(chat_template, find_template(file, given_template));
-  return TextParts{std::move(tokenizer), std::move(chat_template)};
 }
 
 }  // namespace
@@ -67,12 +38,15 @@ Result<std::unique_ptr<Session>> Session::open(
                total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1);
     };
   }
-  DUNLIN_ASSIGN(file, GgufFile::open(config.model_path));
+  DUNLIN_ASSIGN(checkpoint, open_checkpoint(config.model_path));
+  const auto* gguf = dynamic_cast<const GgufCheckpoint*>(checkpoint.get());
   // The vocabulary is read on a thread of its own while the others pack the weights.
-  std::optional<Result<TextParts>> read;
-  std::jthread reader([&] { read = read_text_parts(*file, config.chat_template); });
-  DUNLIN_ASSIGN(checkpoint, GgufCheckpoint::create(file));
-  DUNLIN_ASSIGN(opened, open_model(std::move(checkpoint), options));
+  std::optional<Result<ModelText>> read;
+  std::jthread reader([&] {
+    read = gguf != nullptr ? read_model_text(*gguf->file(), config.chat_template)
+                           : read_model_text(config.model_path, config.chat_template);
+  });
+  DUNLIN_ASSIGN(opened, open_model(checkpoint, options));
   reader.join();
   DUNLIN_ASSIGN(text, *std::move(read));
   if (text.tokenizer->vocab_size() > opened.config.vocab_size) {
@@ -82,8 +56,11 @@ Result<std::unique_ptr<Session>> Session::open(
   }
   SessionParts parts;
   parts.config = config;
+  if (text.recommends_sampling) parts.config.sampling = text.sampling;
+  parts.config.model_recommends_sampling = text.recommends_sampling;
   parts.tokenizer = std::move(text.tokenizer);
   parts.chat_template = std::move(text.chat_template);
+  parts.tool_template = std::move(text.tool_template);
   EngineConfig& engine = parts.config.engine;
   if (engine.available_bytes == 0) engine.available_bytes = memory_for_kv();
   DUNLIN_ASSIGN(created, Engine::create(std::move(opened.model), engine));

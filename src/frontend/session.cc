@@ -37,7 +37,11 @@ class SessionImpl final : public Session {
     vars["bos_token"] = bos_text_;
     vars["eos_token"] = eos_text_;
     const auto now = std::chrono::system_clock::now().time_since_epoch();
-    DUNLIN_ASSIGN(owned, parts_.chat_template->render(
+    const auto tools = vars.find("tools");
+    const bool with_tools = tools != vars.end() && !tools->empty();
+    const ChatTemplate& chat_template =
+        with_tools && parts_.tool_template ? *parts_.tool_template : *parts_.chat_template;
+    DUNLIN_ASSIGN(owned, chat_template.render(
                              vars, std::chrono::duration_cast<std::chrono::seconds>(now).count()));
     std::vector<TextSegment> segments;
     segments.reserve(owned.size());

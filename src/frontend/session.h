@@ -25,6 +25,9 @@ struct SessionConfig {
   int num_threads = 0;     // 0: all cores this process may use
   std::string isa = "auto";
   std::string chat_template;  // overrides the model's; "" keeps it
+  // Where a request says nothing. open() puts the model's own recommendation here, if there is one.
+  SamplingParams sampling;
+  bool model_recommends_sampling = false;
   EngineConfig engine;
 };
 
@@ -80,6 +83,7 @@ struct SessionParts {
   SessionConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
   std::unique_ptr<ChatTemplate> chat_template;  // null: none
+  std::unique_ptr<ChatTemplate> tool_template;  // for messages with tools; null: the same one
   std::unique_ptr<Engine> engine;
 };
 std::unique_ptr<Session> assemble_session(SessionParts parts);

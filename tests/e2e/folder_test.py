@@ -1,0 +1,102 @@
+"""A Hugging Face folder as a model: tokenised, run, its template and its recommended sampling used, and
+broken folders refused in one line.
+
+Usage: folder_test.py PATH_TO_DUNLIN PATH_TO_TESTS"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+
+DUNLIN, TESTS = sys.argv[1], pathlib.Path(sys.argv[2])
+TEMPLATE = "{% for m in messages %}<|turn|>{{ m.content }}{% endfor %}<|turn|>"
+
+
+def byte_characters():
+    """The printable stand-ins of byte-level BPE (Radford et al., GPT-2)."""
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in plain]
+    return {**{b: chr(b) for b in plain}, **{b: chr(256 + i) for i, b in enumerate(rest)}}
+
+
+def tokenizer():
+    vocab = {character: byte for byte, character in byte_characters().items()}
+    return {
+        "added_tokens": [{"id": 256, "content": "<|turn|>", "special": True, "lstrip": False, "rstrip": False,
+                          "single_word": False, "normalized": False}],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+        "post_processor": None,
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": {**vocab, "<|turn|>": 256}, "merges": []},
+    }
+
+
+def dunlin(*arguments):
+    return subprocess.run([DUNLIN, *map(str, arguments)], capture_output=True, timeout=60, check=False)
+
+
+class FolderTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        with tarfile.open(TESTS / "golden" / "tiny.tar.xz") as archive:
+            members = [m for m in archive.getmembers() if m.name.startswith("tiny/qwen3/")]
+            archive.extractall(scratch.name, members=members)
+        self.model = pathlib.Path(scratch.name) / "tiny" / "qwen3"
+        self.write("tokenizer.json", tokenizer())
+        self.write("tokenizer_config.json", {"chat_template": TEMPLATE, "eos_token": "<|turn|>"})
+        (self.model / "generation_config.json").unlink(missing_ok=True)
+
+    def write(self, name, value):
+        (self.model / name).write_text(json.dumps(value))
+
+    def run_once(self, *arguments):
+        done = dunlin("run", self.model, "Hi", "--max-tokens", 12, *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def assert_refused(self, *words):
+        done = dunlin("run", self.model, "Hi")
+        self.assertEqual(done.returncode, 1)
+        message = done.stderr.decode()
+        self.assertEqual(message.strip().count("\n"), 0, message)
+        for word in words:
+            self.assertIn(word, message)
+
+    def test_text_becomes_the_tokenizers_ids(self):
+        done = dunlin("tokenize", self.model, "Hé", "--output", "json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([t["id"] for t in json.loads(done.stdout)["tokens"]], [0x48, 0xC3, 0xA9])
+
+    def test_it_answers_and_a_trailing_slash_is_the_same(self):
+        answer = self.run_once("--temperature", 0)
+        self.assertTrue(answer)
+        done = dunlin("run", f"{self.model}/", "Hi", "--max-tokens", 12, "--temperature", 0)
+        self.assertEqual(done.stdout, answer)
+
+    def test_the_authors_sampling_is_the_default_and_flags_win(self):
+        greedy = self.run_once("--temperature", 0)
+        self.write("generation_config.json", {"top_k": 1, "temperature": 5.0, "eos_token_id": [256]})
+        for seed in (1, 2, 3):
+            self.assertEqual(self.run_once("--seed", seed), greedy)
+        self.assertNotEqual(self.run_once("--seed", 1, "--top-k", 0), greedy)
+
+    def test_what_is_missing_or_wrong_is_named(self):
+        self.write("tokenizer.json", {**tokenizer(), "normalizer": {"type": "Nosuch"}})
+        self.assert_refused("tokenizer.json", "Nosuch")
+        (self.model / "tokenizer.json").unlink()
+        self.assert_refused("tokenizer.json")
+        self.write("tokenizer.json", tokenizer())
+        self.write("generation_config.json", {"top_p": 3})
+        self.assert_refused("generation_config.json", "top_p")
+        self.write("generation_config.json", {})
+        self.write("config.json", {"architectures": ["NosuchForCausalLM"]})
+        self.assert_refused("NosuchForCausalLM", "Qwen3ForCausalLM")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
