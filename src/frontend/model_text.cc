@@ -12,6 +12,7 @@
 #include "formats/hf_config.h"
 #include "text/hf_tokenizer.h"
 #include "text/tokenizer_factory.h"
+#include "text/vocab.h"
 
 namespace dunlin {
 namespace {
@@ -143,6 +144,25 @@ Result<ModelText> read_model_text(const std::string& folder, const std::string& 
     text.tool_template = std::move(parsed);
   }
   return text;
+}
+
+Result<GgufVocabulary> read_gguf_vocabulary(const std::string& folder, int vocab_size) {
+  ModelText text;
+  std::vector<TokenId> eos_ids;
+  DUNLIN_TRY(read_generation(folder, text, eos_ids));
+  DUNLIN_ASSIGN(config, read_tokenizer_config(folder));
+  DUNLIN_TRY(read_tokenizer(folder, config, eos_ids, text));
+  DUNLIN_ASSIGN(file, find_file(folder, "tokenizer.json"));
+  auto vocabulary = to_gguf_vocabulary(*text_of(file), config, eos_ids);
+  if (!vocabulary) return tl::unexpected<Status>(vocabulary.error().with_prefix(folder));
+  // What the post-processor adds, too.
+  vocabulary->adds_bos = !text.tokenizer->prefix_ids().empty();
+  vocabulary->adds_eos = !text.tokenizer->suffix_ids().empty();
+  for (auto id = vocabulary->tokens.size(); id < static_cast<std::size_t>(vocab_size); ++id) {
+    vocabulary->tokens.push_back(fmt::format("[PAD{}]", id));
+    vocabulary->types.push_back(static_cast<std::int32_t>(TokenType::kUnused));
+  }
+  return vocabulary;
 }
 
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {

@@ -7,6 +7,7 @@
 #include "dunlin/status.h"
 #include "sampling/params.h"
 #include "text/chat_template.h"
+#include "text/gguf_vocabulary.h"
 #include "text/tokenizer.h"
 
 namespace dunlin {
@@ -27,6 +28,10 @@ Result<ModelText> read_model_text(const GgufFile& file, const std::string& given
 // Of a folder: tokenizer.json; tokenizer_config.json, chat_template.jinja, generation_config.json
 // and config.json where they are there.
 Result<ModelText> read_model_text(const std::string& folder, const std::string& given_template);
+
+// The folder's vocabulary, end tokens and template as GGUF's keys; the vocabulary filled up to
+// `vocab_size` tokens, as many as the weights have rows. kUnimplemented where GGUF can't say it.
+Result<GgufVocabulary> read_gguf_vocabulary(const std::string& folder, int vocab_size);
 
 // The tokenizer alone. `path`: a GGUF file or a folder.
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path);

@@ -35,7 +35,7 @@ class ConvertTest(unittest.TestCase):
     def test_the_file_is_one_that_inspect_takes(self):
         for kind in ("auto", "f16", "Q8_0"):
             out = self.folder / f"{kind}.gguf"
-            done = dunlin("convert", "--type", kind, self.model, out)
+            done = dunlin("convert", "--no-vocabulary", "--type", kind, self.model, out)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stdout, "")
             shown = dunlin("inspect", out)
@@ -45,7 +45,7 @@ class ConvertTest(unittest.TestCase):
     def test_a_file_that_is_there_stays(self):
         out = self.folder / "there.gguf"
         out.write_text("mine")
-        done = dunlin("convert", self.model, out)
+        done = dunlin("convert", "--no-vocabulary", self.model, out)
         self.assertEqual(done.returncode, 1)
         self.assertIn("already there", done.stderr)
         self.assertEqual(out.read_text(), "mine")
@@ -58,6 +58,12 @@ class ConvertTest(unittest.TestCase):
         self.assertEqual(done.stderr.count("\n"), 1)
         self.assertFalse(out.exists())
         self.assertFalse(pathlib.Path(f"{out}.part").exists())
+
+    def test_without_a_tokenizer_the_way_out_is_named(self):
+        done = dunlin("convert", self.model, self.folder / "none.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("tokenizer.json", done.stderr)
+        self.assertIn("--no-vocabulary", done.stderr)
 
     def test_types_that_cannot_be_written_are_named(self):
         done = dunlin("convert", "--type", "q4_k", self.model, self.folder / "k.gguf")

@@ -85,6 +85,28 @@ class FolderTest(unittest.TestCase):
             self.assertEqual(self.run_once("--seed", seed), greedy)
         self.assertNotEqual(self.run_once("--seed", 1, "--top-k", 0), greedy)
 
+    def test_converted_to_gguf_it_gives_the_same_ids_and_answer(self):
+        out = self.model.parent / "converted.gguf"
+        done = dunlin("convert", self.model, out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for text in ("Hé 12  ok\n\n x", "it's <|turn|>"):
+            ids = [dunlin("tokenize", model, text, "--output", "json").stdout for model in (self.model, out)]
+            self.assertEqual(ids[0], ids[1])
+        greedy = self.run_once("--temperature", 0)
+        done = dunlin("run", out, "Hi", "--max-tokens", 12, "--temperature", 0)
+        self.assertEqual(done.stdout, greedy, done.stderr)
+
+    def test_a_tokenizer_that_gguf_has_no_name_for_is_refused(self):
+        other = tokenizer()
+        other["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": "x+"}, "behavior": "Isolated", "invert": False},
+            {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]}
+        self.write("tokenizer.json", other)
+        done = dunlin("convert", self.model, self.model.parent / "other.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"pre_tokenizer", done.stderr)
+        self.assertFalse((self.model.parent / "other.gguf").exists())
+
     def test_what_is_missing_or_wrong_is_named(self):
         self.write("tokenizer.json", {**tokenizer(), "normalizer": {"type": "Nosuch"}})
         self.assert_refused("tokenizer.json", "Nosuch")
