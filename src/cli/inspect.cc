@@ -43,8 +43,11 @@ void print_text(const FileFacts& facts) {
   };
   line("file", fmt::format("{} ({}{})", facts.path, format_bytes(facts.file_bytes),
                            facts.num_parts > 1 ? fmt::format(", {} parts", facts.num_parts) : ""));
-  line("format", fmt::format("GGUF version {}, {} metadata keys, {} tensors", facts.version,
-                             facts.num_keys, facts.num_tensors));
+  if (facts.format == FileFormat::kGguf)
+    line("format", fmt::format("GGUF version {}, {} metadata keys, {} tensors", facts.version,
+                               facts.num_keys, facts.num_tensors));
+  else
+    line("format", fmt::format("Hugging Face folder, {} tensors", facts.num_tensors));
   if (!facts.name.empty()) line("name", facts.name);
   line("architecture", facts.architecture);
   line("tokenizer", facts.tokenizer);
@@ -75,7 +78,9 @@ void print_text(const FileFacts& facts) {
 
 void print_json(const FileFacts& facts) {
   using Json = nlohmann::ordered_json;
+  const bool is_gguf = facts.format == FileFormat::kGguf;
   Json out = {{"file", facts.path},
+              {"format", is_gguf ? "gguf" : "safetensors"},
               {"file_bytes", facts.file_bytes},
               {"parts", facts.num_parts},
               {"gguf_version", facts.version},
@@ -134,7 +139,7 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App& command =
-      *app.add_subcommand("inspect", "Check a model file wholly and show what is in it");
+      *app.add_subcommand("inspect", "Check a model file or folder wholly and show what is in it");
   add_model_options(command, "MODEL", flags->model, flags->fetch);
   command.add_option("--output", flags->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));

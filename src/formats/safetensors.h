@@ -26,6 +26,7 @@ class Safetensors {
   std::span<const SafetensorsTensor> tensors() const { return tensors_; }
   const SafetensorsTensor* find(std::string_view name) const;  // nullptr: missing
   std::uint64_t size_bytes() const;                            // of all files
+  int num_files() const { return static_cast<int>(files_.size()); }
 
   // kDataLoss where a file was shortened or grew since it was opened.
   Outcome check_unchanged() const;

@@ -1,13 +1,16 @@
 #include "frontend/file_facts.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "cpu/thread_pool.h"
 #include "formats/gguf_checkpoint.h"
+#include "frontend/model_text.h"
 #include "kv/kv_layout.h"
+#include "model/hf_checkpoint.h"
 #include "model/open_model.h"
 #include "model/registry.h"
 #include "model/weights.h"
@@ -82,28 +85,56 @@ Outcome check_finite(const TensorView& view, ThreadPool& pool) {
   return finite.outcome();
 }
 
-Outcome check_values(const GgufFile& file,
-                     const std::function<void(std::int64_t done, std::int64_t total)>& progress) {
+using Progress = std::function<void(std::int64_t done, std::int64_t total)>;
+
+Outcome check_values(const Checkpoint& checkpoint, const Progress& progress) {
   ThreadPool pool;
   std::int64_t done = 0, total = 0;
-  for (const GgufTensor& tensor : file.tensors()) total += tensor.view.size_bytes();
-  for (const GgufTensor& tensor : file.tensors()) {
+  const std::vector<CheckpointTensor> tensors = checkpoint.tensors();
+  for (const CheckpointTensor& tensor : tensors) total += tensor.view.size_bytes();
+  for (const CheckpointTensor& tensor : tensors) {
     if (const Outcome finite = check_finite(tensor.view, pool); !finite) {
       return tl::unexpected(
-          finite.error().with_prefix(fmt::format("{}: tensor {}", file.path(), tensor.name)));
+          finite.error().with_prefix(fmt::format("{}: tensor {}", checkpoint.path(), tensor.name)));
     }
-    file.drop_pages(tensor.view);
+    checkpoint.release(tensor.view);
     done += tensor.view.size_bytes();
     if (progress) progress(done, total);
   }
-  return file.check_unchanged();
+  return checkpoint.check_unchanged();
 }
 
-}  // namespace
+Outcome check_weights(const Checkpoint& checkpoint, const Progress& progress, FileFacts& facts) {
+  DUNLIN_ASSIGN(config, read_config(checkpoint));
+  DUNLIN_TRY(check_checkpoint(config, checkpoint));
+  DUNLIN_TRY(check_values(checkpoint, progress));
+  add_tensors(checkpoint, facts);
+  add_config(config, facts);
+  return {};
+}
 
-Result<FileFacts> check_file(
-    const std::string& path,
-    const std::function<void(std::int64_t done, std::int64_t total)>& progress) {
+Result<FileFacts> check_folder(const std::string& path, const Progress& progress) {
+  DUNLIN_ASSIGN(checkpoint, HfCheckpoint::open(path));
+  FileFacts facts;
+  facts.format = FileFormat::kHuggingFace;
+  facts.path = path;
+  facts.file_bytes = checkpoint->weights().size_bytes();
+  facts.num_parts = checkpoint->weights().num_files();
+  facts.num_keys = checkpoint->all_metadata().size();
+  facts.num_tensors = checkpoint->weights().tensors().size();
+  facts.architecture = std::get<std::string>(checkpoint->all_metadata().at("general.architecture"));
+  facts.tokenizer = "none";
+  std::error_code ignored;
+  if (std::filesystem::exists(path + "/tokenizer.json", ignored)) {
+    DUNLIN_ASSIGN(text, read_model_text(path, ""));
+    facts.tokenizer = "tokenizer.json";
+    facts.chat_template = text.chat_template != nullptr;
+  }
+  DUNLIN_TRY(check_weights(*checkpoint, progress, facts));
+  return facts;
+}
+
+Result<FileFacts> check_gguf(const std::string& path, const Progress& progress) {
   DUNLIN_ASSIGN(file, GgufFile::open(path));
   FileFacts facts;
   facts.path = path;
@@ -124,12 +155,16 @@ Result<FileFacts> check_file(
   if (facts.tokenizer != "none") DUNLIN_TRY(make_tokenizer(*file));
   if (facts.vocabulary_only) return facts;
   DUNLIN_ASSIGN(checkpoint, GgufCheckpoint::create(file));
-  DUNLIN_ASSIGN(config, read_config(*checkpoint));
-  DUNLIN_TRY(check_checkpoint(config, *checkpoint));
-  DUNLIN_TRY(check_values(*file, progress));
-  add_tensors(*checkpoint, facts);
-  add_config(config, facts);
+  DUNLIN_TRY(check_weights(*checkpoint, progress, facts));
   return facts;
+}
+
+}  // namespace
+
+Result<FileFacts> check_file(const std::string& path, const Progress& progress) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) ? check_folder(path, progress)
+                                                      : check_gguf(path, progress);
 }
 
 }  // namespace dunlin

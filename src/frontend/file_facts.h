@@ -1,4 +1,4 @@
-// What `dunlin inspect` finds in a model file, after checking all of it.
+// What `dunlin inspect` finds in a model file or folder, after checking all of it.
 #pragma once
 
 #include <array>
@@ -20,11 +20,14 @@ struct MemoryRow {
   std::array<std::int64_t, kMemoryBatches.size()> bytes{};
 };
 
+enum class FileFormat { kGguf, kHuggingFace };
+
 struct FileFacts {
+  FileFormat format = FileFormat::kGguf;
   std::string path, name, architecture, tokenizer;
   std::uint64_t file_bytes = 0;
   int num_parts = 1;
-  std::uint32_t version = 0;
+  std::uint32_t version = 0;  // of GGUF
   std::size_t num_keys = 0, num_tensors = 0;
   bool chat_template = false;
   bool vocabulary_only = false;  // the fields below are zero then

@@ -29,6 +29,7 @@ class HfCheckpoint final : public Checkpoint {
     return metadata_;
   }
   std::vector<CheckpointTensor> tensors() const override;
+  const Safetensors& weights() const { return *weights_; }
   Outcome check_unchanged() const override { return weights_->check_unchanged(); }
 
   std::optional<TensorView> find(std::string_view name) const override;

@@ -107,6 +107,15 @@ class FolderTest(unittest.TestCase):
         self.assertIn(b"pre_tokenizer", done.stderr)
         self.assertFalse((self.model.parent / "other.gguf").exists())
 
+    def test_inspect_shows_what_it_shows_of_a_file(self):
+        out = self.model.parent / "converted.gguf"
+        self.assertEqual(dunlin("convert", self.model, out).returncode, 0)
+        shown = [json.loads(dunlin("inspect", model, "--output", "json").stdout) for model in (self.model, out)]
+        self.assertEqual([facts["format"] for facts in shown], ["safetensors", "gguf"])
+        for key in ("architecture", "chat_template", "parameters", "weight_bytes", "layers", "kv_heads",
+                    "kv_bytes_per_token", "context_length", "memory"):
+            self.assertEqual(shown[0][key], shown[1][key], key)
+
     def test_what_is_missing_or_wrong_is_named(self):
         self.write("tokenizer.json", {**tokenizer(), "normalizer": {"type": "Nosuch"}})
         self.assert_refused("tokenizer.json", "Nosuch")
