@@ -157,9 +157,10 @@ Outcome try_once(const DownloadRequest& request, const DownloadProgress& progres
   set_options(attempt);
   const CURLcode code = library->easy_perform(curl.get());
   announced = attempt.announced_sha256;
+  const bool flushed = std::fflush(file.get()) == 0;
   if (fs::file_size(part, ignored) == 0) fs::remove(part, ignored);
   if (!attempt.refused) return attempt.refused;
-  if (std::fflush(file.get()) != 0)
+  if (!flushed)
     return fail(StatusCode::kResourceExhausted,
                 fmt::format("can't write {}: the disk may be full", part));
   const long answer = response_code(attempt);

@@ -42,7 +42,9 @@ constexpr const char* kFooter =
     "page\n"
     "  dunlin inspect model.gguf                        what is in a file, and what it needs\n"
     "\n"
-    "MODEL is a path to a GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf.\n"
+    "MODEL is a path to a GGUF file or a Hugging Face folder, a name from `dunlin list`, "
+    "ORG/REPO,\n"
+    "or hf:ORG/REPO/FILE.gguf.\n"
     "Each command explains itself: dunlin COMMAND --help";
 
 // What CLI11 parses, last argument first. llama-batched-bench's -npp, -ntg and -npl are long names

@@ -7,7 +7,8 @@ namespace dunlin::cli {
 CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::string& model,
                                FetchOptions& fetch) {
   CLI::Option* option = command.add_option(
-      name, model, "A GGUF file, a name from `dunlin list`, or hf:ORG/REPO/FILE.gguf");
+      name, model,
+      "A GGUF file or a folder, a name from `dunlin list`, ORG/REPO, or hf:ORG/REPO/FILE.gguf");
   option->required();
   command.add_flag("--offline", fetch.offline, "Never fetch a model")->envname("DUNLIN_OFFLINE");
   return *option;

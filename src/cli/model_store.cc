@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "cli/download.h"
+#include "cli/hub_folder.h"
 #include "cli/progress.h"
 #include "cli/registry.h"
 #include "cli/wheel_source.h"
@@ -140,9 +141,11 @@ struct HubReference {
   std::string repo, file;
 };
 
-// hf:ORG/REPO/FILE.gguf; refuses what could leave the cache folder.
+// hf:ORG/REPO/FILE.gguf, or hf:ORG/REPO for a folder (no file); the prefix may be missing. Refuses
+// what could leave the cache folder.
 Result<HubReference> parse_hub_reference(const std::string& reference) {
-  const std::string rest = reference.substr(kHubPrefix.size());
+  const std::string rest =
+      reference.starts_with(kHubPrefix) ? reference.substr(kHubPrefix.size()) : reference;
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= rest.size();) {
     const std::size_t end = std::min(rest.find('/', begin), rest.size());
@@ -155,15 +158,36 @@ Result<HubReference> parse_hub_reference(const std::string& reference) {
                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
                std::string::npos;
   });
-  if (parts.size() < 3 || !clean || !rest.ends_with(".gguf"))
-    return invalid(fmt::format("'{}' is not of the form hf:ORG/REPO/FILE.gguf", reference));
-  HubReference hub{parts[0] + "/" + parts[1], parts[2]};
+  const bool is_folder = parts.size() == 2;
+  if (!clean || !(is_folder || (parts.size() > 2 && rest.ends_with(".gguf"))))
+    return invalid(
+        fmt::format("'{}' is not of the form hf:ORG/REPO or hf:ORG/REPO/FILE.gguf", reference));
+  HubReference hub{parts[0] + "/" + parts[1], is_folder ? "" : parts[2]};
   for (std::size_t i = 3; i < parts.size(); ++i) hub.file += "/" + parts[i];
   return hub;
 }
 
+Result<ResolvedModel> fetch_folder(const std::string& repo, const FetchOptions& options) {
+  DUNLIN_ASSIGN(models, models_folder());
+  const fs::path folder = models / "hf" / repo;
+  const ResolvedModel model{folder.string(), folder.filename().string()};
+  if (hub_folder_is_complete(folder)) return model;
+  if (offline(options))
+    return fail(StatusCode::kNotFound,
+                fmt::format("{} is not in the cache ({}) and --offline forbids fetching it", repo,
+                            folder.string()));
+  DUNLIN_TRY(make_folder(folder));
+  const FileLock lock(folder.string() + ".lock");
+  const auto request = [&](const std::string& file, const fs::path& destination) {
+    return hub_request(repo, file, destination);
+  };
+  DUNLIN_TRY(fetch_hub_folder(repo, folder, request, options.quiet));
+  return model;
+}
+
 Result<ResolvedModel> fetch_hub(const std::string& reference, const FetchOptions& options) {
   DUNLIN_ASSIGN(hub, parse_hub_reference(reference));
+  if (hub.file.empty()) return fetch_folder(hub.repo, options);
   DUNLIN_ASSIGN(folder, models_folder());
   const fs::path path = folder / "hf" / hub.repo / hub.file;
   const ResolvedModel model{path.string(), path.stem().string()};
@@ -219,6 +243,29 @@ StoredModel stored(std::string name, const fs::path& path, std::string descripti
   return model;
 }
 
+StoredModel stored_folder(std::string name, const fs::path& folder) {
+  StoredModel model = stored(std::move(name), folder, "a folder fetched from the hub");
+  model.size_bytes = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    if (entry.is_regular_file(error)) model.size_bytes += entry.file_size(error);
+  return model;
+}
+
+// Removes a fetched folder's own files, and the folder where nothing else is in it.
+std::uint64_t remove_folder(const fs::path& folder) {
+  std::error_code error;
+  std::uint64_t freed = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (!entry.is_regular_file(error) || name.ends_with(".gguf")) continue;
+    const std::uint64_t size = entry.file_size(error);
+    if (fs::remove(entry.path(), error)) freed += size;
+  }
+  fs::remove(folder, error);
+  return freed;
+}
+
 }  // namespace
 
 Result<ResolvedModel> resolve_model(const std::string& reference, const FetchOptions& options) {
@@ -234,6 +281,10 @@ Result<ResolvedModel> resolve_model(const std::string& reference, const FetchOpt
     if (!folder.has_filename()) folder = folder.parent_path();  // "folder/"
     return ResolvedModel{folder.string(), folder.filename().string()};
   }
+  // ORG/REPO, which is no path here.
+  if (std::count(reference.begin(), reference.end(), '/') == 1 && reference.front() != '.' &&
+      parse_hub_reference(reference))
+    return fetch_hub(reference, options);
   return tl::unexpected(unknown_model(reference));
 }
 
@@ -251,10 +302,14 @@ std::vector<StoredModel> list_models() {
   const fs::path hub = *folder / "hf";
   for (auto it = fs::recursive_directory_iterator(hub, error);
        !error && it != fs::recursive_directory_iterator(); it.increment(error))
-    if (it->path().extension() == ".gguf")
+    if (it->path().extension() == ".gguf") {
       models.push_back(
           stored(std::string(kHubPrefix) + fs::relative(it->path(), hub, error).string(),
                  it->path(), "fetched from the hub"));
+    } else if (it->is_directory(error) && hub_folder_is_complete(it->path())) {
+      models.push_back(stored_folder(
+          std::string(kHubPrefix) + fs::relative(it->path(), hub, error).string(), it->path()));
+    }
   return models;
 }
 
@@ -265,7 +320,16 @@ Result<std::uint64_t> remove_model(const std::string& name) {
     path = folder / entry->file;
   } else if (name.starts_with(kHubPrefix)) {
     DUNLIN_ASSIGN(hub, parse_hub_reference(name));
-    path = folder / "hf" / hub.repo / hub.file;
+    path = folder / "hf" / hub.repo;
+    if (hub.file.empty()) {
+      const std::uint64_t freed = remove_folder(path);
+      std::error_code error;
+      fs::remove(path.string() + ".lock", error);
+      if (freed == 0)
+        return fail(StatusCode::kNotFound, fmt::format("{} is not in the cache", name));
+      return freed;
+    }
+    path /= hub.file;
   } else {
     return invalid(
         fmt::format("'{}' is not a model of the cache; `dunlin list` shows the names (files "

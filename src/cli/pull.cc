@@ -14,7 +14,9 @@ void add_pull(CLI::App& app, Invocation& invocation) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App& command = *app.add_subcommand("pull", "Fetch a model into the cache");
-  command.add_option("NAME", flags->name, "A name from `dunlin list`, or hf:ORG/REPO/FILE.gguf")
+  command
+      .add_option("NAME", flags->name,
+                  "A name from `dunlin list`, ORG/REPO, or hf:ORG/REPO/FILE.gguf")
       ->required();
   command.add_flag("--offline", flags->fetch.offline, "Only look in the cache")
       ->envname("DUNLIN_OFFLINE");

@@ -17,6 +17,17 @@ DUNLIN = sys.argv.pop(1)
 CONTENT = bytes(i * 7 % 251 for i in range(300_000))
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
+INDEX = "model.safetensors.index.json"
+# Repositories by name: what is in each.
+FOLDERS = {
+    "single": {"config.json": b"{}", "tokenizer.json": b"{}", "model.safetensors": b"weights", "README.md": b"no"},
+    "sharded": {"config.json": b"{}", INDEX: b'{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}',
+                "one.safetensors": b"1", "two.safetensors": b"2"},
+    "escaping": {"config.json": b"{}", INDEX: b'{"weight_map": {"a": "../../one.safetensors"}}'},
+    "lacking": {"config.json": b"{}", INDEX: b'{"weight_map": {"a": "one.safetensors"}}'},
+    "empty": {},
+}
+
 
 class Hub(http.server.BaseHTTPRequestHandler):
     """Serves CONTENT under any name; the first part of the name says how it misbehaves."""
@@ -30,6 +41,16 @@ class Hub(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         Hub.seen.append((self.path, self.headers.get("Range"), self.headers.get("Authorization")))
         kind = pathlib.PurePath(self.path).stem
+        repo, name = self.path.split("/")[2], pathlib.PurePath(self.path).name
+        if repo in FOLDERS:
+            body = FOLDERS[repo].get(name)
+            if body is None:
+                return self.send_error(404)
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return None
         if kind == "missing":
             return self.send_error(404)
         if kind == "gated" and self.headers.get("Authorization") != "Bearer secret":
@@ -109,6 +130,34 @@ class Pull(unittest.TestCase):
         self.assertEqual(self.path("good").read_bytes(), CONTENT)
         self.assertEqual(self.pull("good").returncode, 0)
         self.assertEqual(len(Hub.seen), 1)
+
+    def test_a_repository_is_fetched_as_the_folder_that_it_takes(self):
+        for repo, weights in (("single", {"tokenizer.json", "model.safetensors"}),
+                              ("sharded", {INDEX, "one.safetensors", "two.safetensors"})):
+            for name in (f"hf:o/{repo}", f"o/{repo}"):
+                result = self.dunlin("pull", name)
+                self.assertEqual(result.returncode, 0, result)
+                folder = self.cache / "models/hf/o" / repo
+                self.assertEqual(result.stdout.strip(), str(folder))
+                self.assertEqual({p.name for p in folder.iterdir()}, weights | {"config.json", ".complete"})
+            asked = len(Hub.seen)
+            self.assertEqual(self.dunlin("pull", f"o/{repo}", "--offline").returncode, 0)
+            self.assertEqual(len(Hub.seen), asked)
+        listed = self.dunlin("list").stdout
+        self.assertIn("hf:o/single", listed)
+        self.assertEqual(self.dunlin("rm", "hf:o/single").returncode, 0)
+        self.assertFalse((self.cache / "models/hf/o/single").exists())
+        self.assertEqual(self.dunlin("rm", "hf:o/single").returncode, 1)
+
+    def test_a_repository_that_lacks_something_is_refused_and_goes_on_later(self):
+        self.assert_refused(self.dunlin("pull", "o/empty"), "config.json", "404")
+        self.assert_refused(self.dunlin("pull", "o/escaping"), "outside of the folder")
+        self.assertEqual(list(self.cache.rglob("one.safetensors")), [])
+        self.assert_refused(self.dunlin("pull", "o/lacking"), "one.safetensors", "404")
+        self.assert_refused(self.dunlin("pull", "o/lacking", "--offline"), "not in the cache")
+        FOLDERS["lacking"]["one.safetensors"] = b"1"
+        self.assertEqual(self.dunlin("pull", "o/lacking").returncode, 0)
+        self.assertEqual(sum("/config.json" in path for path, _, _ in Hub.seen if "lacking" in path), 1)
 
     def test_a_library_that_cannot_be_loaded_is_named(self):
         (self.cache / "libcurl.so.4").write_bytes(b"no library")
