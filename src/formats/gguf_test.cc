@@ -1,5 +1,9 @@
 #include "formats/gguf.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -214,6 +218,33 @@ TEST_F(GgufFileTest, TheWriterOverwritesNothing) {
   EXPECT_EQ(written.error().code(), StatusCode::kAlreadyExists);
   EXPECT_EQ(std::filesystem::file_size(in_folder("mine.gguf")), 4u);
   EXPECT_FALSE(part(0, 1, 1).write(in_folder("no/such/folder.gguf")));
+}
+
+TEST_F(GgufFileTest, a_part_file_is_taken_over_unless_it_is_a_link_or_in_use) {
+  const GgufWriter writer = part(0, 1, 1);
+  const std::string path = in_folder("made.gguf"), left = path + ".part";
+  std::ofstream(in_folder("other")) << "mine";
+  std::filesystem::create_symlink(in_folder("other"), left);
+  EXPECT_FALSE(writer.write(path));
+  EXPECT_EQ(std::filesystem::file_size(in_folder("other")), 4u);
+  std::filesystem::remove(left);
+
+  const int fd = ::open(left.c_str(), O_WRONLY | O_CREAT, 0666);
+  ASSERT_EQ(::flock(fd, LOCK_EX), 0);
+  const Outcome in_use = writer.write(path);
+  ASSERT_FALSE(in_use);
+  EXPECT_THAT(in_use.error().message(), HasSubstr("made.gguf.part: another program is writing it"));
+  EXPECT_TRUE(std::filesystem::exists(left));
+  ::close(fd);
+
+  EXPECT_TRUE(writer.write(path));
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
+TEST_F(GgufFileTest, a_name_that_cannot_be_written_is_refused) {
+  const Outcome written = part(0, 1, 1).write(in_folder(std::string(300, 'a')));
+  ASSERT_FALSE(written);
+  EXPECT_THAT(written.error().message(), HasSubstr("cannot write it"));
 }
 
 }  // namespace

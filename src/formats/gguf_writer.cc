@@ -1,16 +1,21 @@
 #include "formats/gguf_writer.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/write_all.h"
 #include "formats/gguf_dtypes.h"
 
 namespace dunlin {
@@ -32,6 +37,45 @@ void put_numbers(std::string& out, GgufType element_type, std::span<const T> val
   put(out, std::uint64_t{values.size()});
   out.append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
+
+tl::unexpected<Status> cannot_write(const std::string& path, int error) {
+  return invalid(
+      fmt::format("{}: cannot write it: {}", path, std::generic_category().message(error)));
+}
+
+// The file while it is made. Goes with the object unless it was renamed.
+class PartFile {
+ public:
+  explicit PartFile(std::string path) : path_(std::move(path)) {}
+  ~PartFile() {
+    if (fd_ < 0) return;
+    if (is_ours_) ::unlink(path_.c_str());
+    ::close(fd_);
+  }
+  PartFile(const PartFile&) = delete;
+  PartFile& operator=(const PartFile&) = delete;
+
+  // Takes over what a writer that was interrupted has left, but follows no link and takes no file
+  // from a writer that still runs (EWOULDBLOCK). False, with errno, where it can't.
+  bool open() {
+    fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    // Some network file systems have no locks.
+    is_ours_ = fd_ >= 0 && (::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
+    return is_ours_;
+  }
+  bool clear() { return ::ftruncate(fd_, 0) == 0; }
+  bool write(std::string_view bytes) { return write_all(fd_, bytes); }
+  bool rename(const std::string& to) {
+    if (::rename(path_.c_str(), to.c_str()) != 0) return false;
+    is_ours_ = false;
+    return true;
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  bool is_ours_ = false;
+};
 
 }  // namespace
 
@@ -144,31 +188,30 @@ std::vector<std::byte> GgufWriter::build() const {
 }
 
 Outcome GgufWriter::write(const std::string& path) const {
-  if (std::filesystem::exists(path)) {
+  // Without an error code the question itself would throw where a folder can't be searched.
+  std::error_code ignored;
+  const auto is_there = [&] { return std::filesystem::exists(path, ignored); };
+  const auto taken = [&] {
     return fail(StatusCode::kAlreadyExists, path + ": is already there; give another name");
+  };
+  if (is_there()) return taken();
+  PartFile part(path + ".part");
+  if (!part.open()) {
+    if (errno != EWOULDBLOCK) return cannot_write(path + ".part", errno);
+    return fail(StatusCode::kAlreadyExists,
+                path + ".part: another program is writing it; wait for it or give another name");
   }
-  const std::string part = path + ".part";
-  std::ofstream out(part, std::ios::binary | std::ios::trunc);
-  const std::string head = header();
-  out.write(head.data(), static_cast<std::streamsize>(head.size()));
-  std::vector<std::byte> bytes;
+  if (is_there()) return taken();  // another writer has just ended: this is its file
+  if (!part.clear() || !part.write(header())) return cannot_write(path, errno);
+  std::string bytes;
   for (const Tensor& tensor : tensors_) {
-    bytes.assign(padded(tensor.size_bytes), std::byte{0});
-    tensor.fill(std::span(bytes).first(tensor.size_bytes));
-    out.write(reinterpret_cast<const char*>(bytes.data()),
-              static_cast<std::streamsize>(bytes.size()));
+    bytes.assign(padded(tensor.size_bytes), '\0');
+    tensor.fill(std::as_writable_bytes(std::span(bytes)).first(tensor.size_bytes));
+    if (!part.write(bytes)) return cannot_write(path, errno);
   }
-  out.close();
-  std::error_code error;
-  if (out) {
-    std::filesystem::rename(part, path, error);
-    if (!error) return {};
-  } else {
-    error = std::error_code(errno, std::generic_category());
-  }
-  const std::string reason = error.message();
-  std::filesystem::remove(part, error);
-  return invalid(fmt::format("{}: cannot write it: {}", path, reason));
+  if (is_there()) return taken();  // it came meanwhile
+  if (!part.rename(path)) return cannot_write(path, errno);
+  return {};
 }
 
 }  // namespace dunlin

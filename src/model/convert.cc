@@ -1,6 +1,7 @@
 #include "model/convert.h"
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <utility>
 #include <vector>
@@ -165,7 +166,10 @@ Outcome convert_to_gguf(const HfCheckpoint& checkpoint, const std::string& path,
     });
   }
   DUNLIN_TRY(writer.write(path));
-  return checkpoint.check_unchanged();
+  Outcome unchanged = checkpoint.check_unchanged();
+  std::error_code ignored;
+  if (!unchanged) std::filesystem::remove(path, ignored);  // made of what is no longer there
+  return unchanged;
 }
 
 }  // namespace dunlin
