@@ -1,6 +1,10 @@
 #include "model/layer_patterns.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
+
+#include "base/quote.h"
 
 namespace dunlin {
 namespace {
@@ -15,6 +19,20 @@ bool is_array(const Hparams& hparams, const ModelConfig& config) {
   const auto value =
       hparams.checkpoint().metadata(fmt::format("{}.{}", config.architecture, kPattern));
   return value && std::holds_alternative<std::vector<std::int64_t>>(*value);
+}
+
+// Older files of Qwen's say only how many of the first layers see all.
+std::vector<std::string> layer_types(const HfConfig& config) {
+  std::vector<std::string> types = config.words("layer_types");
+  if (!types.empty() || !config.has("max_window_layers") ||
+      !config.flag("use_sliding_window", true))
+    return types;
+  const std::int64_t first = config.integer("max_window_layers");
+  constexpr std::int64_t kMaxLayers = 1 << 12;  // more are refused
+  const std::int64_t count = std::min(config.integer("num_hidden_layers"), kMaxLayers);
+  for (std::int64_t i = 0; i < count; ++i)
+    types.emplace_back(i < first ? "full_attention" : "sliding_attention");
+  return types;
 }
 
 }  // namespace
@@ -40,15 +58,15 @@ void set_windows(Hparams& hparams, ModelConfig& config, int default_period) {
 }
 
 void import_window_pattern(HfImport& import, int default_period) {
-  const std::vector<std::string> types = import.config().words("layer_types");
+  const std::vector<std::string> types = layer_types(import.config());
   std::vector<std::int64_t> pattern;
   bool is_default = true;
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i] != "sliding_attention" && types[i] != "full_attention") {
       import.config().refuse(StatusCode::kUnimplemented,
-                             fmt::format("layer_types has \"{}\"; supported are full_attention and "
+                             fmt::format("layer_types has {}; supported are full_attention and "
                                          "sliding_attention",
-                                         types[i]));
+                                         quote_for_message(types[i])));
       return;
     }
     pattern.push_back(types[i] == "sliding_attention" ? 1 : 0);
