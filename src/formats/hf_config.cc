@@ -146,12 +146,13 @@ std::vector<T> HfConfig::array(std::string_view key, std::string_view wanted, Re
 }
 
 std::vector<std::int64_t> HfConfig::integers(std::string_view key) const {
-  return array<std::int64_t>(key, "an array of integers",
-                             [](const json& item) -> std::optional<std::int64_t> {
-                               if (item.is_boolean()) return item.get<bool>() ? 1 : 0;
-                               if (!item.is_number_integer()) return std::nullopt;
-                               return item.get<std::int64_t>();
-                             });
+  return array<std::int64_t>(
+      key, "an array of integers", [](const json& item) -> std::optional<std::int64_t> {
+        if (item.is_boolean()) return item.get<bool>() ? 1 : 0;
+        if (!item.is_number_integer()) return std::nullopt;
+        if (item.is_number_unsigned() && item.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
+        return item.get<std::int64_t>();
+      });
 }
 
 std::vector<double> HfConfig::numbers(std::string_view key) const {

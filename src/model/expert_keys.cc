@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
+
 namespace dunlin {
 namespace {
 
@@ -27,8 +29,12 @@ void import_shared(HfImport& import) {
   // Several shared experts are stored as a wide one.
   const std::int64_t count = config.integer("n_shared_experts");
   import.set_integer("expert_shared_count", count);
-  import.set_integer("expert_shared_feed_forward_length",
-                     count * config.integer("moe_intermediate_size"));
+  // Both far above what is allowed, and their product fits.
+  constexpr std::int64_t kMax = 1 << 30;
+  import.set_integer(
+      "expert_shared_feed_forward_length",
+      std::clamp<std::int64_t>(count, 0, kMax) *
+          std::clamp<std::int64_t>(config.integer("moe_intermediate_size"), 0, kMax));
 }
 
 }  // namespace
@@ -86,9 +92,9 @@ void import_experts(HfImport& import) {
                        scoring == "sigmoid" ? kGatingSigmoid : kGatingSoftmax);
   } else if (!scoring.empty()) {
     config.refuse(StatusCode::kUnimplemented,
-                  fmt::format("scoring_func \"{}\" is not supported; supported are "
+                  fmt::format("scoring_func {} is not supported; supported are "
                               "softmax and sigmoid",
-                              scoring));
+                              quote_for_message(scoring)));
   }
 }
 

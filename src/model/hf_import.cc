@@ -6,12 +6,16 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
 #include "model/hf_names.h"
 
 namespace dunlin {
 namespace {
 
-std::int64_t even(double x) { return static_cast<std::int64_t>(x) / 2 * 2; }
+// What is far outside of every range stays so, and fits.
+std::int64_t to_integer(double x) { return static_cast<std::int64_t>(std::clamp(x, -1.0, 1e15)); }
+
+std::int64_t even(double x) { return to_integer(x) / 2 * 2; }
 
 // Llama 3.1's frequencies: slow ones are divided by `factor`, fast ones stay, those between are
 // mixed. As factors that divide the plain frequencies.
@@ -19,6 +23,13 @@ std::vector<float> llama3_factors(const HfConfig& rope, double theta, std::int64
                                   double original_context) {
   const double factor = rope.number("factor");
   const double low = rope.number("low_freq_factor"), high = rope.number("high_freq_factor");
+  if (!rope.outcome()) return {};
+  if (!(factor >= 1 && low < high && original_context > 0)) {
+    rope.refuse(StatusCode::kInvalidArgument,
+                "RoPE type llama3 needs a factor of 1 or more, low_freq_factor below "
+                "high_freq_factor, and original_max_position_embeddings above 0");
+    return {};
+  }
   std::vector<float> factors;
   for (std::int64_t i = 0; i < dims / 2; ++i) {
     const double frequency =
@@ -30,7 +41,13 @@ std::vector<float> llama3_factors(const HfConfig& rope, double theta, std::int64
   return factors;
 }
 
-std::vector<float> to_floats(const std::vector<double>& values) {
+// What frequencies are divided by.
+std::vector<float> read_factors(const HfConfig& rope, std::string_view key) {
+  const std::vector<double> values = rope.numbers(key);
+  if (!std::all_of(values.begin(), values.end(), [](double value) { return value > 0; })) {
+    rope.refuse(StatusCode::kInvalidArgument,
+                fmt::format("{} must have numbers above 0 only", key));
+  }
   return {values.begin(), values.end()};
 }
 
@@ -77,7 +94,7 @@ void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t
     const double factor = rope.number("factor");
     set("rope.scaling.type", std::string("yarn"));
     set_number("rope.scaling.factor", factor);
-    set_integer("rope.scaling.original_context_length", static_cast<std::int64_t>(original));
+    set_integer("rope.scaling.original_context_length", to_integer(original));
     set_number("rope.scaling.yarn_beta_fast", rope.number("beta_fast", 32.0));
     set_number("rope.scaling.yarn_beta_slow", rope.number("beta_slow", 1.0));
     // No key of llama.cpp's, which always rounds.
@@ -88,17 +105,17 @@ void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t
   } else if (type == "longrope" || type == "su") {
     const double factor = rope.number("factor", context / original);
     set("rope.scaling.type", std::string("longrope"));
-    set_integer("rope.scaling.original_context_length", static_cast<std::int64_t>(original));
+    set_integer("rope.scaling.original_context_length", to_integer(original));
     const double by_paper =
         factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(original));
     set_number("rope.scaling.attn_factor", rope.number("attention_factor", by_paper));
-    add_vector("rope_factors_long.weight", to_floats(rope.numbers("long_factor")));
-    add_vector("rope_factors_short.weight", to_floats(rope.numbers("short_factor")));
+    add_vector("rope_factors_long.weight", read_factors(rope, "long_factor"));
+    add_vector("rope_factors_short.weight", read_factors(rope, "short_factor"));
   } else if (type != "default") {
     config_.refuse(StatusCode::kUnimplemented,
-                   fmt::format("RoPE type \"{}\" is not supported; supported are default, linear, "
+                   fmt::format("RoPE type {} is not supported; supported are default, linear, "
                                "llama3, yarn and longrope",
-                               type));
+                               quote_for_message(type)));
   }
 }
 
@@ -130,10 +147,10 @@ void HfImport::set_shared_rope() {
 
 void HfImport::set_shared() {
   copy_integer("context_length", "max_position_embeddings");
-  copy_integer("embedding_length", "hidden_size");
-  copy_integer("block_count", "num_hidden_layers");
+  set_integer("embedding_length", config_.integer("hidden_size"));
+  set_integer("block_count", config_.integer("num_hidden_layers"));
   copy_integer("feed_forward_length", "intermediate_size");
-  copy_integer("attention.head_count", "num_attention_heads");
+  set_integer("attention.head_count", config_.integer("num_attention_heads"));
   copy_integer("attention.head_count_kv", "num_key_value_heads");
   copy_integer("vocab_size", "vocab_size");
   set_integer("attention.key_length", head_dim());

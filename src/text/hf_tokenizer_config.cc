@@ -10,6 +10,8 @@ namespace {
 
 using hf::JsonView;
 
+constexpr std::size_t kMaxTemplateBytes = 4 << 20;  // before it is copied; fewer can be parsed
+
 // A text, or an object with the text as its content.
 Result<std::optional<std::string>> read_token(const JsonView& config, std::string_view key) {
   if (!config.has(key)) return std::nullopt;
@@ -100,6 +102,10 @@ Result<HfTokenizerConfig> HfTokenizerConfig::read(
     DUNLIN_TRY(read_templates(config, out));
   }
   if (chat_template_jinja) {
+    if (chat_template_jinja->size() > kMaxTemplateBytes) {
+      return invalid(fmt::format("chat_template.jinja: has {} bytes; at most {} are read",
+                                 chat_template_jinja->size(), kMaxTemplateBytes));
+    }
     out.chat_templates = {{"default", std::string(*chat_template_jinja)}};
   }
   return out;
