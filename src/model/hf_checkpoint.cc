@@ -34,21 +34,21 @@ Outcome HfCheckpoint::add(const HfConfig& config, const SafetensorsTensor& store
     return fail(StatusCode::kUnimplemented,
                 fmt::format("{}: tensor {} is stored as {} in a shape or type that is not "
                             "supported yet",
-                            folder_, stored.name, stored.stored_type));
+                            folder_, quote_for_message(stored.name), stored.stored_type));
   }
   TensorView view = stored.view;
   if (transform != nullptr) {
     auto made = transform(config, stored.view);
     if (!made) {
-      return tl::unexpected<Status>(
-          made.error().with_prefix(fmt::format("{}: tensor {}", folder_, stored.name)));
+      return tl::unexpected<Status>(made.error().with_prefix(
+          fmt::format("{}: tensor {}", folder_, quote_for_message(stored.name))));
     }
     view = made->view;
     made_.push_back(std::move(made->bytes));
   }
   if (!tensors_.emplace(name, view).second) {
     return invalid(fmt::format("{}: two tensors would be {} of the model, one of them {}", folder_,
-                               name, stored.name));
+                               quote_for_message(name), quote_for_message(stored.name)));
   }
   return {};
 }
@@ -83,11 +83,12 @@ void HfCheckpoint::add_vectors() {
 Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string& folder) {
   DUNLIN_ASSIGN(config, HfConfig::read(folder, "config.json"));
   if (config.has("quantization_config")) {
-    return fail(
-        StatusCode::kUnimplemented,
-        fmt::format("{}: quantised weights (quantization_config, quant_method \"{}\") are "
-                    "not supported yet; use the model's plain weights or a GGUF file",
-                    config.path(), config.object("quantization_config").word("quant_method", "")));
+    return fail(StatusCode::kUnimplemented,
+                fmt::format("{}: quantised weights (quantization_config, quant_method {}) are "
+                            "not supported yet; use the model's plain weights or a GGUF file",
+                            config.path(),
+                            quote_for_message(
+                                config.object("quantization_config").word("quant_method", ""))));
   }
   DUNLIN_ASSIGN(architecture, architecture_of(config));
   HfImport import(config, *architecture);

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
+
 namespace dunlin {
 namespace {
 
@@ -292,9 +294,10 @@ Outcome check_checkpoint(const ModelConfig& config, const Checkpoint& checkpoint
   }
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!known.contains(tensor.name)) {
-      return fail(StatusCode::kUnimplemented,
-                  fmt::format("{}: tensor {} is not part of architecture {} as supported here",
-                              checkpoint.path(), tensor.name, config.architecture));
+      return fail(
+          StatusCode::kUnimplemented,
+          fmt::format("{}: tensor {} is not part of architecture {} as supported here",
+                      checkpoint.path(), quote_for_message(tensor.name), config.architecture));
     }
   }
   return {};

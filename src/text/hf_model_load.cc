@@ -4,6 +4,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "base/quote.h"
 #include "text/bpe_model.h"
 #include "text/json_view.h"
 #include "text/unigram_model.h"
@@ -86,8 +87,9 @@ Result<std::unique_ptr<TokenTable>> Loader::make_table() const {
     std::erase_if(findable, [&](TokenId id) { return last[table->text(id)] != id; });
   }
   if (const auto twins = table->insert(findable)) {
-    return invalid(fmt::format("tokenizer.json.model.vocab: tokens {} and {} are both '{}'",
-                               twins->first, twins->second, table->text(twins->first)));
+    return invalid(fmt::format("tokenizer.json.model.vocab: tokens {} and {} are both {}",
+                               twins->first, twins->second,
+                               quote_for_message(table->text(twins->first))));
   }
   return table;
 }
@@ -113,7 +115,7 @@ Result<TokenId> Loader::read_unknown(const JsonView& model) const {
   for (const AddedToken& token : vocab_.added) {
     if (id < 0 && token.content == text) id = token.id;
   }
-  if (id < 0) return model.error(fmt::format("unk_token '{}' is no token", text));
+  if (id < 0) return model.error(fmt::format("unk_token {} is no token", quote_for_message(text)));
   return id;
 }
 
@@ -137,17 +139,20 @@ Result<MergeTable> Loader::load_merges(std::size_t prefix_size, BpeOptions& opti
     const std::string& left = file_.merges[rank].first;
     const std::string& right = file_.merges[rank].second;
     const auto bad = [&](std::string_view what) {
-      return invalid(fmt::format("tokenizer.json.model.merges: entry {} ('{} {}') {}", rank, left,
-                                 right, what));
+      return invalid(fmt::format("tokenizer.json.model.merges: entry {} ({}) {}", rank,
+                                 quote_for_message(left + " " + right), what));
     };
     const TokenId left_id = find_any(left);
-    if (left_id < 0) return bad(fmt::format("names '{}', which is no token", left));
+    if (left_id < 0)
+      return bad(fmt::format("names {}, which is no token", quote_for_message(left)));
     const TokenId right_id = find_any(right);
-    if (right_id < 0) return bad(fmt::format("names '{}', which is no token", right));
+    if (right_id < 0)
+      return bad(fmt::format("names {}, which is no token", quote_for_message(right)));
     if (right.size() < prefix_size) return bad("is shorter than the prefix of continuations");
     merged.assign(left).append(right, prefix_size);
     const TokenId merged_id = find_any(merged);
-    if (merged_id < 0) return bad(fmt::format("makes '{}', which is no token", merged));
+    if (merged_id < 0)
+      return bad(fmt::format("makes {}, which is no token", quote_for_message(merged)));
     // Ordinary text never becomes a control token.
     if (vocab_.is_control(merged_id)) continue;
     const bool plain = !vocab_.is_control(left_id) && !vocab_.is_control(right_id);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/quote.h"
 #include "text/json_view.h"
 
 namespace dunlin::hf {
@@ -55,8 +56,8 @@ Outcome Maker::add_model_tokens(TokenizerFile& file) {
     DUNLIN_TRY(grow(id, file.vocab.size()));
     const auto idx = static_cast<std::size_t>(id);
     if (out_.in_model[idx]) {
-      return invalid(
-          fmt::format("model.vocab: '{}' and '{}' are both {}", out_.texts[idx], text, id));
+      return invalid(fmt::format("model.vocab: {} and {} are both {}",
+                                 quote_for_message(out_.texts[idx]), quote_for_message(text), id));
     }
     out_.texts[idx] = std::move(text);
     out_.types[idx] = TokenType::kNormal;
@@ -94,13 +95,14 @@ Outcome Maker::add_tokens(const std::vector<AddedToken>& tokens, std::string_vie
 Outcome Maker::add_token(AddedToken token, std::string_view where) {
   const TokenId known = find_text(token.content);
   if (known >= 0 && known != token.id) {
-    return invalid(fmt::format("{}: '{}' has id {}, but is {} elsewhere", where, token.content,
-                               token.id, known));
+    return invalid(fmt::format("{}: {} has id {}, but is {} elsewhere", where,
+                               quote_for_message(token.content), token.id, known));
   }
   if (known < 0) {
     if (!out_.texts[static_cast<std::size_t>(token.id)].empty()) {
-      return invalid(fmt::format("{}: '{}' has id {}, which is '{}'", where, token.content,
-                                 token.id, out_.texts[static_cast<std::size_t>(token.id)]));
+      return invalid(
+          fmt::format("{}: {} has id {}, which is {}", where, quote_for_message(token.content),
+                      token.id, quote_for_message(out_.texts[static_cast<std::size_t>(token.id)])));
     }
     out_.texts[static_cast<std::size_t>(token.id)] = token.content;
   }
@@ -119,7 +121,8 @@ Result<TokenId> Maker::find_named(const std::optional<std::string>& text,
   if (!text) return -1;
   const TokenId id = find_text(*text);
   if (id >= 0) return id;
-  return invalid(fmt::format("{} '{}' of tokenizer_config.json is no token here", key, *text));
+  return invalid(fmt::format("{} {} of tokenizer_config.json is no token here", key,
+                             quote_for_message(*text)));
 }
 
 // Names that the field uses for ends and starts of turns count as control tokens, but only those

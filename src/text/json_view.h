@@ -12,6 +12,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/quote.h"
 #include "dunlin/status.h"
 
 namespace dunlin::hf {
@@ -59,8 +60,8 @@ Result<const Row*> find_named(const JsonView& view, std::string_view key,
     if (row.name == name) return &row;
     names.push_back(row.name);
   }
-  return invalid(fmt::format("{}.{}: '{}' is not supported; supported are {}", view.path(), key,
-                             name.substr(0, 64), fmt::join(names, ", ")));
+  return invalid(fmt::format("{}.{}: {} is not supported; supported are {}", view.path(), key,
+                             quote_for_message(name, 64), fmt::join(names, ", ")));
 }
 
 }  // namespace dunlin::hf
