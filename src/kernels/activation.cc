@@ -11,6 +11,7 @@ void gated(Isa isa, GateFunction function, const float* gate, const float* up, s
   switch (function) {
     case GateFunction::kSilu: return kernels.silu_mul(gate, up, n, y);
     case GateFunction::kGeluTanh: return kernels.gelu_tanh_mul(gate, up, n, y);
+    case GateFunction::kGeluErf: return kernels.gelu_erf_mul(gate, up, n, y);
     case GateFunction::kClampedSwiglu:
       DUNLIN_DCHECK(up != nullptr, "kClampedSwiglu needs both");
       return kernels.clamped_swiglu(gate, up, n, y);

@@ -12,6 +12,7 @@ namespace dunlin {
 enum class GateFunction {
   kSilu,      // x / (1 + exp(-x))
   kGeluTanh,  // x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+  kGeluErf,   // x/2 (1 + erf(x / sqrt(2)))
   // GPT-OSS: x / (1 + exp(-1.702 x)) with x = min(gate, 7), times 1 + up within [-7, 7].
   kClampedSwiglu,
 };

@@ -44,6 +44,7 @@ struct FloatKernels {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* y);
   void (*silu_mul)(const float* gate, const float* up, std::int64_t n, float* y);
   void (*gelu_tanh_mul)(const float* gate, const float* up, std::int64_t n, float* y);
+  void (*gelu_erf_mul)(const float* gate, const float* up, std::int64_t n, float* y);
   void (*clamped_swiglu)(const float* gate, const float* up, std::int64_t n, float* y);
   void (*softcap)(float cap, std::int64_t n, float* x);
   // y_i = exp(x_i - shift), x_i <= shift.

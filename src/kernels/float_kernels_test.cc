@@ -62,8 +62,8 @@ TEST_P(FloatTable, GatesEqualTheReferenceUpToTheTailsOfTheFunctions) {
     const auto size = static_cast<std::size_t>(n);
     for (double range : {1.0, 10.0, 200.0}) {
       const std::vector<float> gate = random_row(3, size, range), up = random_row(4, size, 8);
-      for (auto member :
-           {&FloatKernels::silu_mul, &FloatKernels::gelu_tanh_mul, &FloatKernels::clamped_swiglu}) {
+      for (auto member : {&FloatKernels::silu_mul, &FloatKernels::gelu_tanh_mul,
+                          &FloatKernels::gelu_erf_mul, &FloatKernels::clamped_swiglu}) {
         std::vector<float> want(size), got = gate;
         got.push_back(kCanary);
         (reference().*member)(gate.data(), up.data(), n, want.data());
@@ -120,6 +120,8 @@ TEST(Gated, KnowsItsFunctionsByName) {
     EXPECT_NEAR(y, 2 * 0.7310585786, 1e-6) << isa_name(isa);
     gated(isa, GateFunction::kGeluTanh, &gate, &up, 1, &y);
     EXPECT_NEAR(y, 2 * 0.8411919906, 1e-6) << isa_name(isa);
+    gated(isa, GateFunction::kGeluErf, &gate, &up, 1, &y);
+    EXPECT_NEAR(y, 2 * 0.8413447461, 1e-6) << isa_name(isa);
     gated(isa, GateFunction::kClampedSwiglu, &gate, &up, 1, &y);
     EXPECT_NEAR(y, 3 * 0.8457957659, 1e-6) << isa_name(isa);
   }

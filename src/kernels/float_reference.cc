@@ -35,6 +35,14 @@ void gelu_tanh_mul_row(const float* gate, const float* up, std::int64_t n, float
   }
 }
 
+void gelu_erf_mul_row(const float* gate, const float* up, std::int64_t n, float* y) {
+  constexpr double kSqrtHalf = 0.70710678118654752;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double x = gate[i];
+    y[i] = static_cast<float>(0.5 * x * std::erfc(-kSqrtHalf * x) * factor(up, i));
+  }
+}
+
 void clamped_swiglu_row(const float* gate, const float* up, std::int64_t n, float* y) {
   for (std::int64_t i = 0; i < n; ++i) {
     const double x = gate[i] > 7.0f ? 7.0 : gate[i];
@@ -89,6 +97,7 @@ const FloatKernels& reference_float_kernels() {
       .rms_norm = rms_norm_row,
       .silu_mul = silu_mul_row,
       .gelu_tanh_mul = gelu_tanh_mul_row,
+      .gelu_erf_mul = gelu_erf_mul_row,
       .clamped_swiglu = clamped_swiglu_row,
       .softcap = softcap_row,
       .exp_below = exp_below_row,
