@@ -130,6 +130,8 @@ struct ModelConfig {
   Activation activation = Activation::kSilu;
 
   bool tied_head = false;  // logits use the embedding matrix
+  // A learned vector for each position of the context is added to the token's embedding.
+  bool learned_positions = false;
   bool qkv_bias = false;
   bool o_bias = false;
   bool attention_sinks = false;  // a logit for each head that joins the softmax without a value

@@ -139,6 +139,12 @@ void Decoder::check(const ForwardBatch& batch, std::span<const float> logits) co
 void Decoder::embed_tokens(Step& step) {
   embed(step.pool, weights_.token_embedding.matrix, step.batch.token_ids, config_.embedding_scale,
         scratch_.residual.as<float>());
+  if (config_.learned_positions) {
+    for (const std::int32_t position : step.batch.positions)
+      DUNLIN_CHECK(position < config_.context_length, "no position for a token");
+    embed(step.pool, weights_.position_embedding.matrix, step.batch.positions, 1.0f,
+          scratch_.delta.as<float>());
+  }
   for (RopeTable& rope : scratch_.ropes) {
     rope_table(step.pool, rope.frequencies, step.batch.positions, rope.cos.as<float>(),
                rope.sin.as<float>());
@@ -185,7 +191,8 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
   ActiveRows rows{batch.num_tokens(), true};
   float* delta = scratch_.delta.as<float>();
   embed_tokens(step);
-  add_and_norm(step, nullptr, {}, weights_.layers[0].attn_norm, rows.count);
+  add_and_norm(step, config_.learned_positions ? delta : nullptr, {},
+               weights_.layers[0].attn_norm, rows.count);
   for (int i = 0; i < config_.num_layers(); ++i) {
     const bool is_last = i + 1 == config_.num_layers();
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];

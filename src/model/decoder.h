@@ -36,6 +36,7 @@ class Decoder final : public Model {
 
  private:
   void check(const ForwardBatch& batch, std::span<const float> logits) const;
+  // The residual's first rows; learned positions, which join them, go to scratch.delta.
   void embed_tokens(Step& step);
   // residual += delta (null: nothing to add), then its norm into the activations.
   void add_and_norm(Step& step, float* delta, const NormWeights& delta_norm,

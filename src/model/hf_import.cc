@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -74,14 +75,34 @@ void HfImport::add_vector(std::string_view name, std::vector<float> values) {
   vectors_[std::string(name)] = std::move(values);
 }
 
+std::string_view HfImport::spelled(std::string_view key) const {
+  constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
+      {"hidden_size", "n_embd"},
+      {"max_position_embeddings", "n_positions"},
+      {"num_attention_heads", "n_head"},
+      {"num_hidden_layers", "n_layer"},
+  };
+  for (const auto& [name, older] : kOlder)
+    if (name == key && !config_.has(key) && config_.has(older)) return older;
+  return key;
+}
+
 std::int64_t HfImport::head_dim() const {
   if (config_.has("head_dim")) return config_.integer("head_dim");
-  const std::int64_t heads = config_.integer("num_attention_heads");
-  return heads > 0 ? config_.integer("hidden_size") / heads : 1;
+  const std::int64_t heads = config_.integer(spelled("num_attention_heads"));
+  return heads > 0 ? config_.integer(spelled("hidden_size")) / heads : 1;
+}
+
+void HfImport::set_ffn_size(std::string_view hf_key) {
+  const std::int64_t hidden = config_.integer(spelled("hidden_size"));
+  // What is no possible size is refused later, by its own name.
+  const std::int64_t usual = 4 * std::clamp<std::int64_t>(hidden, 0, 1 << 20);
+  set_integer("feed_forward_length", config_.integer(hf_key, usual));
 }
 
 void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t dims) {
   const std::string type = rope.word("rope_type", rope.word("type", "default"));
+  if (type == "default") return;
   const double context = config_.number("max_position_embeddings");
   const double original = rope.number("original_max_position_embeddings",
                                       config_.number("original_max_position_embeddings", context));
@@ -111,7 +132,7 @@ void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t
     set_number("rope.scaling.attn_factor", rope.number("attention_factor", by_paper));
     add_vector("rope_factors_long.weight", read_factors(rope, "long_factor"));
     add_vector("rope_factors_short.weight", read_factors(rope, "short_factor"));
-  } else if (type != "default") {
+  } else {
     config_.refuse(StatusCode::kUnimplemented,
                    fmt::format("RoPE type {} is not supported; supported are default, linear, "
                                "llama3, yarn and longrope",
@@ -146,11 +167,11 @@ void HfImport::set_shared_rope() {
 }
 
 void HfImport::set_shared() {
-  copy_integer("context_length", "max_position_embeddings");
-  set_integer("embedding_length", config_.integer("hidden_size"));
-  set_integer("block_count", config_.integer("num_hidden_layers"));
+  copy_integer("context_length", spelled("max_position_embeddings"));
+  set_integer("embedding_length", config_.integer(spelled("hidden_size")));
+  set_integer("block_count", config_.integer(spelled("num_hidden_layers")));
   copy_integer("feed_forward_length", "intermediate_size");
-  set_integer("attention.head_count", config_.integer("num_attention_heads"));
+  set_integer("attention.head_count", config_.integer(spelled("num_attention_heads")));
   copy_integer("attention.head_count_kv", "num_key_value_heads");
   copy_integer("vocab_size", "vocab_size");
   set_integer("attention.key_length", head_dim());
@@ -166,6 +187,8 @@ Outcome HfImport::run() {
   set_shared();
   set_shared_rope();
   if (architecture_.import != nullptr) architecture_.import(*this);
+  if (!metadata_.contains(fmt::format("{}.context_length", architecture_.name)))
+    set_integer("context_length", config_.integer("max_position_embeddings"));
   return config_.outcome();
 }
 

@@ -35,7 +35,11 @@ class HfImport {
   void ignore_layers_behind() { ignores_layers_behind_ = true; }
   bool ignores(std::string_view hf_name) const;
 
+  // `key`, or its older spelling ("n_embd" for "hidden_size") where config.json has that.
+  std::string_view spelled(std::string_view key) const;
   std::int64_t head_dim() const;
+  // feed_forward_length: `hf_key`, or four times the hidden size where that is missing.
+  void set_ffn_size(std::string_view hf_key);
   // What config.json says of rotary positions: rope_parameters, or the older rope_scaling.
   HfConfig rope() const;
   // Rotary positions as `rope` (rope_parameters, or the older rope_scaling) describes them.

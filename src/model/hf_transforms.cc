@@ -122,4 +122,16 @@ Result<MadeTensor> transposed_columns(const TensorView& stored, std::int64_t fir
   return made;
 }
 
+Result<MadeTensor> transposed(const TensorView& stored) {
+  if (stored.rank != 2)
+    return invalid(fmt::format("has {} dimensions, but must have 2", stored.rank));
+  TensorView one = stored;
+  one.rank = 3;
+  one.shape = {1, stored.shape[0], stored.shape[1], 1};
+  DUNLIN_ASSIGN(made, transposed_columns(one, 0, 1));
+  made.view.rank = 2;
+  made.view.shape = {stored.shape[1], stored.shape[0], 1, 1};
+  return made;
+}
+
 }  // namespace dunlin

@@ -27,4 +27,7 @@ Result<MadeTensor> strided_columns(const TensorView& stored, std::int64_t first,
 Result<MadeTensor> transposed_columns(const TensorView& stored, std::int64_t first,
                                       std::int64_t step);
 
+// A matrix of plain floats the other way round.
+Result<MadeTensor> transposed(const TensorView& stored);
+
 }  // namespace dunlin

@@ -116,7 +116,7 @@ TEST_P(TinyGoldenTest, the_same_as_gguf) {
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGoldenTest,
                          ::testing::Values("cohere2", "deepseek-v2", "deepseek-v3", "gemma2",
-                                           "gemma3", "glm4", "gpt-oss", "granite", "llama",
+                                           "gemma3", "glm4", "gpt-oss", "gpt2", "granite", "llama",
                                            "llama-linear", "llama-mha-bias", "llama-mqa",
                                            "llama-yarn", "llama31-rope", "mistral-swa", "mixtral",
                                            "olmo2", "phi3", "phi3-longrope", "qwen2", "qwen2-moe",

@@ -256,6 +256,10 @@ Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& sl
 std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights) {
   SlotList list(config);
   list.linear("token_embd", weights.token_embedding, config.vocab_size, config.hidden_size, false);
+  if (config.learned_positions) {
+    list.linear("position_embd", weights.position_embedding, config.context_length,
+                config.hidden_size, false);
+  }
   const RopeConfig& rope = config.ropes[0];
   if (rope.factors == RopeFactors::kOne)
     list.vector("rope_freqs.weight", weights.rope_factors, rope.dims / 2);

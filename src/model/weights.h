@@ -64,6 +64,7 @@ struct LayerWeights {
 
 struct Weights {
   LinearWeights token_embedding;          // [vocab_size, hidden_size]
+  LinearWeights position_embedding;       // [context_length, hidden_size]; empty: no learned ones
   NormWeights output_norm;                // [hidden_size]
   LinearWeights head;                     // [vocab_size, hidden_size]; empty where tied
   std::vector<float> rope_factors;        // [dims / 2 of RoPE 0], or empty

@@ -192,6 +192,21 @@ ModelConfig tiny_gemma3() {
   return config;
 }
 
+ModelConfig tiny_gpt2() {
+  ModelConfig config = tiny_llama();
+  config.architecture = "gpt2";
+  config.norm = NormType::kLayer;
+  config.norm_bias = true;
+  config.gated_mlp = false;
+  config.activation = Activation::kGeluTanh;
+  config.qkv_bias = config.o_bias = config.ffn_bias = true;
+  config.learned_positions = true;
+  config.context_length = 257;
+  config.num_kv_heads = config.num_heads;
+  for (LayerConfig& layer : config.layers) layer.rope_idx = kNoRope;
+  return config;
+}
+
 ModelConfig tiny_deepseek() {
   ModelConfig config = tiny_llama();
   config.architecture = "deepseek2";

@@ -48,6 +48,8 @@ ModelConfig tiny_llama();
 ModelConfig tiny_qwen2();
 // Four window layers of every five, two RoPE bases, norms everywhere.
 ModelConfig tiny_gemma3();
+// Layer norms and biases everywhere, learned positions, no gate.
+ModelConfig tiny_gpt2();
 // A dense layer, then experts in groups, with a correction bias, beside a gated shared one.
 ModelConfig tiny_qwen2moe();
 // Sinks, windows, experts with biases and a clamped gate.
