@@ -16,6 +16,7 @@ namespace dunlin {
 enum class Activation {
   kSilu,           // x * sigmoid(x)
   kGeluTanh,       // the tanh form of GELU
+  kGeluErf,        // GELU itself
   kClampedSwiglu,  // GPT-OSS's, of gate and up (kernels/activation.h)
 };
 
@@ -143,6 +144,7 @@ struct ModelConfig {
   bool pre_norms = true;           // norms in front of attention and MLP
   bool post_norms = false;         // norms on the output of attention and MLP, before the residual
   bool parallel = false;  // attention and MLP read the same normed input, and are added at once
+  bool parallel_norms = false;  // but each has a norm of its own
   // GGUF's name of the norm in front of the MLP is post_attention_norm, not ffn_norm.
   bool ffn_norm_is_post_attention = false;
   // GGUF files of the architecture have rows of Q and K in the order of tensor/row_order.h.

@@ -191,8 +191,8 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
   ActiveRows rows{batch.num_tokens(), true};
   float* delta = scratch_.delta.as<float>();
   embed_tokens(step);
-  add_and_norm(step, config_.learned_positions ? delta : nullptr, {},
-               weights_.layers[0].attn_norm, rows.count);
+  add_and_norm(step, config_.learned_positions ? delta : nullptr, {}, weights_.layers[0].attn_norm,
+               rows.count);
   for (int i = 0; i < config_.num_layers(); ++i) {
     const bool is_last = i + 1 == config_.num_layers();
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];
@@ -200,6 +200,8 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
     if (is_last) rows = {batch.num_outputs(), batch.num_outputs() == batch.num_tokens()};
     if (rows.count == 0) break;
     if (config_.parallel) {
+      if (config_.parallel_norms)
+        add_and_norm(step, nullptr, {}, layer.ffn_norm, batch.num_tokens());
       parallel_mlp(step, layer, rows);
     } else {
       project_attention(step, layer, rows);

@@ -75,10 +75,12 @@ std::vector<Case> cases() {
                      {DType::kQ8_0, DType::kF32, DType::kQ4_1, DType::kQ5_0},
                      isa});
     }
-    all.push_back({"gpt2_" + std::string(isa_name(isa)),
-                   testing::tiny_gpt2(),
-                   {DType::kF16, DType::kQ8_0, DType::kQ5_0},
-                   isa});
+    for (const ModelConfig& plain : {testing::tiny_gpt2(), testing::tiny_falcon()}) {
+      all.push_back({plain.architecture + "_" + std::string(isa_name(isa)),
+                     plain,
+                     {DType::kF16, DType::kQ8_0, DType::kQ5_0},
+                     isa});
+    }
     // Two more with latent attention: float and blocks, queries with a latent and without.
     ModelConfig latent = testing::tiny_deepseek();
     const std::string latent_name = latent.architecture + "_" + std::string(isa_name(isa));

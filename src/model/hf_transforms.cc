@@ -70,6 +70,26 @@ Result<MadeTensor> rows_of_heads(const TensorView& stored, std::int64_t num_head
   return part_of_heads(stored, num_heads, first, count, false);
 }
 
+Result<MadeTensor> qkv_of_groups(const TensorView& stored, std::int64_t num_groups, std::int64_t q,
+                                 std::int64_t kv) {
+  const std::int64_t rows = stored.rows();
+  if (num_groups < 1 || rows % num_groups != 0 || q < 1 || kv < 1 || q > rows || kv > rows ||
+      q + 2 * kv != rows / num_groups) {
+    return invalid(
+        fmt::format("has {} rows, which are not Q, K and V of {} groups of {}, {} and {}", rows,
+                    num_groups, q, kv, kv));
+  }
+  MadeTensor made;
+  for (const auto& [first, count] : {std::pair(std::int64_t{0}, q), {q, kv}, {q + kv, kv}}) {
+    DUNLIN_ASSIGN(part, rows_of_heads(stored, num_groups, first, count));
+    made.bytes.insert(made.bytes.end(), part.bytes.begin(), part.bytes.end());
+  }
+  made.view = stored;
+  made.view.shape[0] = num_groups * (q + 2 * kv);
+  made.view.data = made.bytes.data();
+  return made;
+}
+
 Result<MadeTensor> columns_of_heads(const TensorView& stored, std::int64_t num_heads,
                                     std::int64_t first, std::int64_t count) {
   return part_of_heads(stored, num_heads, first, count, true);

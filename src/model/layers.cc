@@ -14,6 +14,7 @@ GateFunction gate_function(Activation activation) {
   switch (activation) {
     case Activation::kSilu: return GateFunction::kSilu;
     case Activation::kGeluTanh: return GateFunction::kGeluTanh;
+    case Activation::kGeluErf: return GateFunction::kGeluErf;
     case Activation::kClampedSwiglu: return GateFunction::kClampedSwiglu;
   }
   return GateFunction::kSilu;

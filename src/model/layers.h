@@ -28,7 +28,7 @@ GateFunction gate_function(Activation activation);
 // The MLP: acts -> delta. down(activation(gate(x)) * up(x)), or down(activation(up(x))).
 void mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows);
 
-// A parallel block behind attend(): the MLP of the same input and the output projection, their sum
+// A parallel block behind attend(): the MLP of acts and the output projection, their sum
 // in delta. Gathers as project_attention does.
 void parallel_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -115,17 +116,39 @@ TEST_P(TinyGoldenTest, the_same_as_gguf) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGoldenTest,
-                         ::testing::Values("cohere2", "deepseek-v2", "deepseek-v3", "gemma2",
-                                           "gemma3", "glm4", "gpt-oss", "gpt2", "granite", "llama",
-                                           "llama-linear", "llama-mha-bias", "llama-mqa",
-                                           "llama-yarn", "llama31-rope", "mistral-swa", "mixtral",
-                                           "olmo2", "phi3", "phi3-longrope", "qwen2", "qwen2-moe",
-                                           "qwen3", "qwen3-moe", "smollm3", "starcoder2"),
+                         ::testing::Values("cohere2", "deepseek-v2", "deepseek-v3", "falcon",
+                                           "falcon-mha", "falcon-new", "gemma2", "gemma3", "glm4",
+                                           "gpt-oss", "gpt2", "granite", "llama", "llama-linear",
+                                           "llama-mha-bias", "llama-mqa", "llama-yarn",
+                                           "llama31-rope", "mistral-swa", "mixtral", "olmo2",
+                                           "phi3", "phi3-longrope", "qwen2", "qwen2-moe", "qwen3",
+                                           "qwen3-moe", "smollm3", "starcoder2"),
                          [](const auto& param_info) {
                            std::string name = param_info.param;
                            std::erase(name, '-');
                            return name;
                          });
+
+TEST(TinyConfig, what_a_model_asks_for_beyond_its_architecture_here_is_refused_by_name) {
+  const std::tuple<std::string, std::string, json> cases[] = {
+      {"falcon", "alibi", true},
+      {"falcon", "parallel_attn", false},
+      {"falcon", "activation", "relu"},
+      {"gpt2", "activation_function", "relu"},
+      {"gpt2", "scale_attn_weights", false},
+      {"gpt2", "scale_attn_by_inverse_layer_idx", true},
+  };
+  for (const auto& [name, key, value] : cases) {
+    const ScratchFolder scratch;
+    json config = json::parse(std::ifstream(folder_of(name) + "config.json"));
+    config[key] = value;
+    std::ofstream(scratch.path() + "/config.json") << config;
+    const auto checkpoint = HfCheckpoint::open(scratch.path());
+    ASSERT_FALSE(checkpoint);
+    EXPECT_NE(checkpoint.error().message().find(key), std::string::npos)
+        << checkpoint.error().message();
+  }
+}
 
 }  // namespace
 }  // namespace dunlin

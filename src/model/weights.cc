@@ -124,7 +124,9 @@ void add_qkv(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
 }
 
 void add_attention(const ModelConfig& c, LayerWeights& layer, SlotList& list) {
-  if (c.pre_norms) list.norm("attn_norm", layer.attn_norm, c.hidden_size);
+  // GGUF gives the norm of a parallel block's MLP the name that is that of both where there is one.
+  if (c.pre_norms)
+    list.norm(c.parallel_norms ? "attn_norm_2" : "attn_norm", layer.attn_norm, c.hidden_size);
   (c.is_latent() ? add_latent_attention : add_qkv)(c, layer, list);
   list.linear("attn_output", layer.o, c.hidden_size, c.attn_out_size(), c.o_bias);
   if (c.attention_sinks) list.vector("attn_sinks.weight", layer.sinks, c.num_heads);
@@ -167,6 +169,7 @@ void add_experts(const ModelConfig& c, MoeWeights& moe, SlotList& list) {
 
 void add_ffn(const ModelConfig& c, const LayerConfig& layer_config, LayerWeights& layer,
              SlotList& list) {
+  if (c.parallel_norms) list.norm("attn_norm", layer.ffn_norm, c.hidden_size);
   if (c.pre_norms && !c.parallel) {
     list.norm(c.ffn_norm_is_post_attention ? "post_attention_norm" : "ffn_norm", layer.ffn_norm,
               c.hidden_size);

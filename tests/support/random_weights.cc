@@ -207,6 +207,17 @@ ModelConfig tiny_gpt2() {
   return config;
 }
 
+ModelConfig tiny_falcon() {
+  ModelConfig config = tiny_llama();
+  config.architecture = "falcon";
+  config.norm = NormType::kLayer;
+  config.norm_bias = true;
+  config.gated_mlp = false;
+  config.activation = Activation::kGeluErf;
+  config.parallel = config.parallel_norms = true;
+  return config;
+}
+
 ModelConfig tiny_deepseek() {
   ModelConfig config = tiny_llama();
   config.architecture = "deepseek2";

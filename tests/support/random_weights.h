@@ -50,6 +50,8 @@ ModelConfig tiny_qwen2();
 ModelConfig tiny_gemma3();
 // Layer norms and biases everywhere, learned positions, no gate.
 ModelConfig tiny_gpt2();
+// Attention and MLP side by side, each behind its own norm.
+ModelConfig tiny_falcon();
 // A dense layer, then experts in groups, with a correction bias, beside a gated shared one.
 ModelConfig tiny_qwen2moe();
 // Sinks, windows, experts with biases and a clamped gate.
