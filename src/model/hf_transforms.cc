@@ -95,7 +95,7 @@ Result<MadeTensor> columns_of_heads(const TensorView& stored, std::int64_t num_h
   return part_of_heads(stored, num_heads, first, count, true);
 }
 
-Result<MadeTensor> plus_one(const TensorView& stored) {
+Result<MadeTensor> plus_one(const HfConfig& /*config*/, const TensorView& stored) {
   DUNLIN_ASSIGN(values, to_floats(stored));
   for (float& value : values) value += 1.0f;
   return made_of(values, stored);

@@ -9,8 +9,8 @@
 
 namespace dunlin {
 
-// A vector of F32, F16 or BF16 with 1 added to each element, as F32.
-Result<MadeTensor> plus_one(const TensorView& stored);
+// A vector of F32, F16 or BF16 with 1 added to each element, as F32: Gemma's norms. An HfTransform.
+Result<MadeTensor> plus_one(const HfConfig& config, const TensorView& stored);
 
 // Of num_heads equal parts of a matrix's rows: from each, rows [first, first + count), as they are
 // stored. [num_heads, count, cols]

@@ -37,16 +37,12 @@ void import(HfImport& import) {
 }
 
 // Norm weights are stored as what is added to 1.
-Result<MadeTensor> add_one(const HfConfig& /*config*/, const TensorView& stored) {
-  return plus_one(stored);
-}
-
 constexpr HfTensorName kHfTensors[] = {
-    {"output_norm", "norm", add_one},
-    {"attn_norm", "input_layernorm", add_one},
-    {"post_attention_norm", "post_attention_layernorm", add_one},
-    {"ffn_norm", "pre_feedforward_layernorm", add_one},
-    {"post_ffw_norm", "post_feedforward_layernorm", add_one},
+    {"output_norm", "norm", plus_one},
+    {"attn_norm", "input_layernorm", plus_one},
+    {"post_attention_norm", "post_attention_layernorm", plus_one},
+    {"ffn_norm", "pre_feedforward_layernorm", plus_one},
+    {"post_ffw_norm", "post_feedforward_layernorm", plus_one},
 };
 
 constexpr std::array<std::string_view, 1> kHfClasses = {"Gemma2ForCausalLM"};

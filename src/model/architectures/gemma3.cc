@@ -62,18 +62,14 @@ void import(HfImport& import) {
 }
 
 // Norm weights are stored as what is added to 1.
-Result<MadeTensor> add_one(const HfConfig& /*config*/, const TensorView& stored) {
-  return plus_one(stored);
-}
-
 constexpr HfTensorName kHfTensors[] = {
-    {"output_norm", "norm", add_one},
-    {"attn_norm", "input_layernorm", add_one},
-    {"attn_q_norm", "self_attn.q_norm", add_one},
-    {"attn_k_norm", "self_attn.k_norm", add_one},
-    {"post_attention_norm", "post_attention_layernorm", add_one},
-    {"ffn_norm", "pre_feedforward_layernorm", add_one},
-    {"post_ffw_norm", "post_feedforward_layernorm", add_one},
+    {"output_norm", "norm", plus_one},
+    {"attn_norm", "input_layernorm", plus_one},
+    {"attn_q_norm", "self_attn.q_norm", plus_one},
+    {"attn_k_norm", "self_attn.k_norm", plus_one},
+    {"post_attention_norm", "post_attention_layernorm", plus_one},
+    {"ffn_norm", "pre_feedforward_layernorm", plus_one},
+    {"post_ffw_norm", "post_feedforward_layernorm", plus_one},
 };
 
 constexpr std::array<std::string_view, 1> kHfClasses = {"Gemma3ForCausalLM"};
