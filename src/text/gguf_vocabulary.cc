@@ -14,10 +14,6 @@ namespace {
 
 using hf::JsonView;
 
-// How GPT-2 and ByteLevel by itself cut text.
-constexpr std::string_view kGpt2 =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-
 tl::unexpected<Status> cannot(const JsonView& view, std::string_view what) {
   return fail(
       StatusCode::kUnimplemented,
@@ -36,7 +32,7 @@ Outcome add_expressions(const JsonView& view, std::vector<std::string>& expressi
     DUNLIN_ASSIGN(prefix, view.boolean_or("add_prefix_space", true));
     if (prefix) return cannot(view, "a space in front of all text");
     DUNLIN_ASSIGN(by_words, view.boolean_or("use_regex", true));
-    if (by_words) expressions.emplace_back(kGpt2);
+    if (by_words) expressions.emplace_back(kGpt2Expression);
     return {};
   }
   if (type == "Digits") {

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "text/byte_chars.h"
 #include "text/hf_unicode.h"
+#include "text/pretokenizer_table.h"
 #include "text/text_split.h"
 
 namespace dunlin::hf {
@@ -110,9 +111,6 @@ Outcome add_split(const JsonView& view, Steps& steps, int) {
   add_splitter(steps, std::move(pattern), behavior, invert);
   return {};
 }
-
-constexpr std::string_view kGpt2Expression =
-    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
 Outcome add_byte_level(const JsonView& view, Steps& steps, int) {
   DUNLIN_ASSIGN(add_prefix_space, view.boolean_or("add_prefix_space", true));

@@ -143,6 +143,8 @@ constexpr PreTokenizerSpec kSpecs[] = {
 
 }  // namespace
 
+const std::string_view kGpt2Expression = kGpt2[0];
+
 std::span<const PreTokenizerSpec> pretokenizer_specs() { return kSpecs; }
 
 const PreTokenizerSpec* find_pretokenizer_spec(std::string_view name) {

@@ -20,4 +20,7 @@ const PreTokenizerSpec* find_pretokenizer_spec(std::string_view name);
 
 std::span<const PreTokenizerSpec> pretokenizer_specs();
 
+// How GPT-2 cuts text, and with it every ByteLevel that is told nothing else.
+extern const std::string_view kGpt2Expression;
+
 }  // namespace dunlin
