@@ -7,29 +7,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "cases/manifest.h"
 #include "frontend/file_facts.h"
 
 namespace dunlin {
 namespace {
 
 const std::string kFolder = DUNLIN_TEST_DATA_DIR "/gguf_cases/";
-
-struct Case {
-  std::string name, expect, why;
-};
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
-
-std::vector<Case> read_manifest() {
-  std::ifstream in(kFolder + "manifest.jsonl");
-  std::vector<Case> cases;
-  for (std::string line; std::getline(in, line);) {
-    const auto json = nlohmann::json::parse(line);
-    cases.push_back({json["name"], json["expect"], json["why"]});
-  }
-  return cases;
-}
 
 class GgufCases : public testing::TestWithParam<Case> {};
 
@@ -51,11 +36,12 @@ TEST_P(GgufCases, EndsAsTheManifestSays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, GgufCases, testing::ValuesIn(read_manifest()), [](const auto& test) {
-  std::string name = test.param.name;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(, GgufCases, testing::ValuesIn(read_manifest(kFolder)),
+                         [](const auto& test) {
+                           std::string name = test.param.name;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace dunlin

@@ -6,29 +6,14 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
+#include "cases/manifest.h"
 #include "model/open_model.h"
 
 namespace dunlin {
 namespace {
 
 const std::string kFolder = DUNLIN_TEST_DATA_DIR "/safetensors_cases/";
-
-struct Case {
-  std::string name, expect, why;
-};
-std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
-
-std::vector<Case> read_manifest() {
-  std::ifstream in(kFolder + "manifest.jsonl");
-  std::vector<Case> cases;
-  for (std::string line; std::getline(in, line);) {
-    const auto json = nlohmann::json::parse(line);
-    cases.push_back({json["name"], json["expect"], json["why"]});
-  }
-  return cases;
-}
 
 class SafetensorsCases : public testing::TestWithParam<Case> {};
 
@@ -47,7 +32,7 @@ TEST_P(SafetensorsCases, EndsAsTheManifestSays) {
   EXPECT_EQ(message.find('\n'), std::string::npos) << message;
 }
 
-INSTANTIATE_TEST_SUITE_P(, SafetensorsCases, testing::ValuesIn(read_manifest()),
+INSTANTIATE_TEST_SUITE_P(, SafetensorsCases, testing::ValuesIn(read_manifest(kFolder)),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
