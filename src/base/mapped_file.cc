@@ -137,6 +137,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 const std::string& MappedFile::path() const { return map_->path; }
 
 std::span<const std::byte> MappedFile::bytes() const { return {map_->data, map_->size}; }
+std::string_view MappedFile::text() const {
+  return {reinterpret_cast<const char*>(map_->data), map_->size};
+}
 
 Outcome MappedFile::check_unchanged() const {
   struct stat info = {};

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "dunlin/status.h"
 
@@ -27,6 +28,7 @@ class MappedFile {
 
   const std::string& path() const;
   std::span<const std::byte> bytes() const;
+  std::string_view text() const;  // the same bytes
 
   // kDataLoss where the file on disk is no longer as long as it was when it was mapped.
   Outcome check_unchanged() const;

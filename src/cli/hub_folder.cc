@@ -55,8 +55,7 @@ bool is_plain_name(const std::string& name) {
 
 Result<std::set<std::string>> files_of_index(const fs::path& path) {
   DUNLIN_ASSIGN(file, MappedFile::open(path.string()));
-  const std::span<const std::byte> bytes = file.bytes();
-  auto index = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  auto index = parse_json(file.text());
   if (!index) return tl::unexpected(index.error().with_prefix(path.string()));
   const auto map = index->is_object() ? index->find("weight_map") : index->end();
   if (!index->is_object() || map == index->end() || !map->is_object())

@@ -25,8 +25,7 @@ HfConfig::HfConfig(std::shared_ptr<Shared> shared, const json* object, std::stri
 Result<HfConfig> HfConfig::read(const std::string& folder, std::string_view name) {
   const std::string path = folder + "/" + std::string(name);
   DUNLIN_ASSIGN(file, MappedFile::open(path));
-  const std::span<const std::byte> bytes = file.bytes();
-  return parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path);
+  return parse(file.text(), path);
 }
 
 Result<HfConfig> HfConfig::parse(std::string_view text, std::string path) {

@@ -32,9 +32,7 @@ bool is_plain_name(std::string_view name) {
 using WeightMap = std::vector<std::pair<std::string, std::string>>;  // tensor, file
 
 Result<WeightMap> parse_index(const MappedFile& file) {
-  const std::span<const std::byte> bytes = file.bytes();
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  DUNLIN_ASSIGN(index, parse_json(text));
+  DUNLIN_ASSIGN(index, parse_json(file.text()));
   const auto map = index.is_object() ? index.find("weight_map") : index.end();
   if (!index.is_object() || map == index.end() || !map->is_object() || map->empty()) {
     return invalid("has no object \"weight_map\" that says which file a tensor is in");

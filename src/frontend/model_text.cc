@@ -43,21 +43,26 @@ Result<std::optional<MappedFile>> find_file(const std::string& folder, std::stri
 
 std::optional<std::string_view> text_of(const std::optional<MappedFile>& file) {
   if (!file) return std::nullopt;
-  const std::span<const std::byte> bytes = file->bytes();
-  return std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return file->text();
 }
 
 // eos_token_id is a number or a list of them.
 void add_eos_ids(const HfConfig& config, std::vector<TokenId>& ids) {
   if (!config.has("eos_token_id")) return;
-  std::vector<std::int64_t> found;
-  if (config.is_array("eos_token_id"))
-    found = config.integers("eos_token_id");
-  else
-    found = {config.integer("eos_token_id")};
+  const std::vector<std::int64_t> found = config.is_array("eos_token_id")
+                                              ? config.integers("eos_token_id")
+                                              : std::vector{config.integer("eos_token_id")};
   for (const std::int64_t id : found)
     if (id >= 0 && id <= INT32_MAX) ids.push_back(static_cast<TokenId>(id));
 }
+
+// All that a folder says beside weights; of `text` no template yet.
+struct FolderText {
+  ModelText text;
+  std::vector<TokenId> eos_ids;
+  HfTokenizerConfig config;
+  std::optional<MappedFile> tokenizer_json;
+};
 
 void read_sampling(const HfConfig& config, ModelText& text) {
   SamplingParams& sampling = text.sampling;
@@ -78,31 +83,31 @@ void read_sampling(const HfConfig& config, ModelText& text) {
 }
 
 // What generation_config.json and config.json say: where a text ends, how to draw.
-Outcome read_generation(const std::string& folder, ModelText& text, std::vector<TokenId>& eos_ids) {
+Outcome read_generation(const std::string& folder, FolderText& out) {
   for (const std::string_view name : {"generation_config.json", "config.json"}) {
     DUNLIN_ASSIGN(file, find_file(folder, name));
     if (!file) continue;
     DUNLIN_ASSIGN(config, HfConfig::parse(*text_of(file), file->path()));
-    add_eos_ids(config, eos_ids);
-    if (name == "generation_config.json") read_sampling(config, text);
+    add_eos_ids(config, out.eos_ids);
+    if (name == "generation_config.json") read_sampling(config, out.text);
     DUNLIN_TRY(config.outcome());
   }
   constexpr int kAnyVocabulary = INT32_MAX;
-  const Outcome valid = validate(text.sampling, kAnyVocabulary);
+  const Outcome valid = validate(out.text.sampling, kAnyVocabulary);
   if (valid) return {};
   return tl::unexpected<Status>(valid.error().with_prefix(folder + "/generation_config.json"));
 }
 
-Outcome read_tokenizer(const std::string& folder, const HfTokenizerConfig& config,
-                       const std::vector<TokenId>& eos_ids, ModelText& text) {
+Outcome read_tokenizer(const std::string& folder, FolderText& out) {
   DUNLIN_ASSIGN(file, find_file(folder, "tokenizer.json"));
   if (!file) {
     return fail(StatusCode::kNotFound,
                 folder + ": has no tokenizer.json, the only kind of vocabulary read from folders");
   }
-  auto tokenizer = make_hf_tokenizer(*text_of(file), config, eos_ids);
+  auto tokenizer = make_hf_tokenizer(file->text(), out.config, out.eos_ids);
   if (!tokenizer) return tl::unexpected<Status>(tokenizer.error().with_prefix(folder));
-  text.tokenizer = std::move(*tokenizer);
+  out.text.tokenizer = std::move(*tokenizer);
+  out.tokenizer_json = std::move(file);
   return {};
 }
 
@@ -112,6 +117,15 @@ Result<HfTokenizerConfig> read_tokenizer_config(const std::string& folder) {
   auto config = HfTokenizerConfig::read(text_of(file), text_of(jinja));
   if (!config) return tl::unexpected<Status>(config.error().with_prefix(folder));
   return config;
+}
+
+Result<FolderText> read_folder(const std::string& folder) {
+  FolderText out;
+  DUNLIN_TRY(read_generation(folder, out));
+  DUNLIN_ASSIGN(config, read_tokenizer_config(folder));
+  out.config = std::move(config);
+  DUNLIN_TRY(read_tokenizer(folder, out));
+  return out;
 }
 
 }  // namespace
@@ -128,13 +142,10 @@ Result<ModelText> read_model_text(const GgufFile& file, const std::string& given
 }
 
 Result<ModelText> read_model_text(const std::string& folder, const std::string& given_template) {
-  ModelText text;
-  std::vector<TokenId> eos_ids;
-  DUNLIN_TRY(read_generation(folder, text, eos_ids));
-  DUNLIN_ASSIGN(config, read_tokenizer_config(folder));
-  DUNLIN_TRY(read_tokenizer(folder, config, eos_ids, text));
-  const std::string* plain = config.find_chat_template(false);
-  const std::string* tools = config.find_chat_template(true);
+  DUNLIN_ASSIGN(read, read_folder(folder));
+  ModelText& text = read.text;
+  const std::string* plain = read.config.find_chat_template(false);
+  const std::string* tools = read.config.find_chat_template(true);
   if (plain != nullptr || !given_template.empty()) {
     DUNLIN_ASSIGN(parsed, parse_template(plain != nullptr ? *plain : "", given_template, folder));
     text.chat_template = std::move(parsed);
@@ -143,21 +154,16 @@ Result<ModelText> read_model_text(const std::string& folder, const std::string& 
     DUNLIN_ASSIGN(parsed, parse_template(*tools, "", folder));
     text.tool_template = std::move(parsed);
   }
-  return text;
+  return std::move(text);
 }
 
 Result<GgufVocabulary> read_gguf_vocabulary(const std::string& folder, int vocab_size) {
-  ModelText text;
-  std::vector<TokenId> eos_ids;
-  DUNLIN_TRY(read_generation(folder, text, eos_ids));
-  DUNLIN_ASSIGN(config, read_tokenizer_config(folder));
-  DUNLIN_TRY(read_tokenizer(folder, config, eos_ids, text));
-  DUNLIN_ASSIGN(file, find_file(folder, "tokenizer.json"));
-  auto vocabulary = to_gguf_vocabulary(*text_of(file), config, eos_ids);
+  DUNLIN_ASSIGN(read, read_folder(folder));
+  auto vocabulary = to_gguf_vocabulary(read.tokenizer_json->text(), read.config, read.eos_ids);
   if (!vocabulary) return tl::unexpected<Status>(vocabulary.error().with_prefix(folder));
   // What the post-processor adds, too.
-  vocabulary->adds_bos = !text.tokenizer->prefix_ids().empty();
-  vocabulary->adds_eos = !text.tokenizer->suffix_ids().empty();
+  vocabulary->adds_bos = !read.text.tokenizer->prefix_ids().empty();
+  vocabulary->adds_eos = !read.text.tokenizer->suffix_ids().empty();
   for (auto id = vocabulary->tokens.size(); id < static_cast<std::size_t>(vocab_size); ++id) {
     vocabulary->tokens.push_back(fmt::format("[PAD{}]", id));
     vocabulary->types.push_back(static_cast<std::int32_t>(TokenType::kUnused));
@@ -171,12 +177,8 @@ Result<std::unique_ptr<Tokenizer>> open_tokenizer(const std::string& path) {
     DUNLIN_ASSIGN(file, GgufFile::open(path));
     return make_tokenizer(*file);
   }
-  ModelText text;
-  std::vector<TokenId> eos_ids;
-  DUNLIN_TRY(read_generation(path, text, eos_ids));
-  DUNLIN_ASSIGN(config, read_tokenizer_config(path));
-  DUNLIN_TRY(read_tokenizer(path, config, eos_ids, text));
-  return std::move(text.tokenizer);
+  DUNLIN_ASSIGN(read, read_folder(path));
+  return std::move(read.text.tokenizer);
 }
 
 }  // namespace dunlin
