@@ -11,6 +11,8 @@ import sys
 ALLOWED = {
     "base": [],
     "terminal": ["base"],
+    "net": ["base"],
+    "loadgen": ["base", "net"],
     "cpu": ["base"],
     "tensor": ["base"],
     "quant": ["base", "cpu", "tensor"],
@@ -26,7 +28,7 @@ ALLOWED = {
     "chat": ["base", "terminal", "text", "sampling", "engine", "frontend"],
     "api": ["base", "sampling", "text", "engine", "frontend"],
     "server": ["base", "engine", "frontend", "api"],
-    "cli": ["base", "terminal", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",
+    "cli": ["base", "terminal", "net", "loadgen", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",
             "sampling", "engine", "frontend", "chat", "api", "server"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)

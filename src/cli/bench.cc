@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "cli/bench_format.h"
+#include "cli/bench_offline.h"
 #include "cli/bench_runner.h"
+#include "cli/bench_serve.h"
 #include "cli/commands.h"
 #include "cli/model_flags.h"
 #include "cli/model_store.h"
@@ -204,8 +206,7 @@ void add_batched(CLI::App& bench, Invocation& invocation) {
 
 void add_bench(CLI::App& app, Invocation& invocation) {
   auto flags = std::make_shared<BenchFlags>();
-  CLI::App& command =
-      *app.add_subcommand("bench", "Measure prefill and decode (see also: bench batched)");
+  CLI::App& command = *app.add_subcommand("bench", "Measure a model, or a server (bench serve)");
   const auto counts = CLI::Range(0, 1 << 20);
   add_common(command, *flags, /*many_threads=*/true);
   command.get_option("MODEL")->required(false);
@@ -229,7 +230,7 @@ void add_bench(CLI::App& app, Invocation& invocation) {
       "Columns and field names are llama-bench's.\n\nExample:\n  dunlin bench smollm2-135m -p 512 "
       "-n 128 -d 0,4096\n  dunlin bench --machine");
   command.callback([flags, &invocation] {
-    if (invocation.run) return;  // `bench batched` was named
+    if (invocation.run) return;  // a subcommand was named
     invocation.run = [flags] {
       if (flags->machine) return run_machine(*flags);
       return flags->model.empty() ? report(Status(StatusCode::kInvalidArgument,
@@ -238,6 +239,9 @@ void add_bench(CLI::App& app, Invocation& invocation) {
     };
   });
   add_batched(command, invocation);
+  add_bench_serve(command, invocation);
+  add_bench_throughput(command, invocation);
+  add_bench_latency(command, invocation);
 }
 
 }  // namespace dunlin::cli

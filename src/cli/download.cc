@@ -10,8 +10,8 @@
 #include <memory>
 #include <thread>
 
-#include "cli/net_libraries.h"
 #include "cli/progress.h"
+#include "net/net_libraries.h"
 
 namespace dunlin::cli {
 namespace {

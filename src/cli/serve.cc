@@ -1,8 +1,6 @@
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/session_flags.h"
 #include "cli/version.h"
+#include "net/file_limit.h"
 #include "server/server.h"
 
 namespace dunlin::cli {
@@ -22,19 +21,9 @@ struct ServeFlags {
   int grace_s = 10;
 };
 
-// Every connection is a file descriptor, and the usual soft limit of 1024 leaves too few for the
-// files besides.
-void raise_file_limit(int max_connections) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const auto wanted = static_cast<rlim_t>(max_connections) + 256;
-  if (limit.rlim_cur >= wanted) return;
-  limit.rlim_cur = std::min(wanted, limit.rlim_max);
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int run_server(ServeFlags flags) {
-  raise_file_limit(flags.server.max_connections);
+  constexpr int kFilesBesides = 256;
+  raise_file_limit(flags.server.max_connections + kFilesBesides);
   auto session = open_session(flags.session);
   if (!session) return report(session.error());
   constexpr std::string_view kProgram = "dunlin ";

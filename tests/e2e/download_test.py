@@ -162,7 +162,7 @@ class Pull(unittest.TestCase):
     def test_a_library_that_cannot_be_loaded_is_named(self):
         (self.cache / "libcurl.so.4").write_bytes(b"no library")
         result = self.pull("good", LD_LIBRARY_PATH=str(self.cache))
-        self.assert_refused(result, "downloads need libcurl.so.4, which can't be loaded", "install it")
+        self.assert_refused(result, "this needs libcurl.so.4, which can't be loaded", "install it")
         self.assertFalse(self.path("good").exists())
 
     def test_resumes_a_cut_transfer_where_it_was(self):

@@ -1,11 +1,11 @@
-#include "cli/net_libraries.h"
+#include "net/net_libraries.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <string>
 
-namespace dunlin::cli {
+namespace dunlin {
 namespace {
 
 // Loads a library for the rest of the process and finds functions in it.
@@ -29,8 +29,8 @@ class Loader {
   void note_failure() {
     const char* error = ::dlerror();
     outcome_ = fail(StatusCode::kUnimplemented,
-                    fmt::format("downloads need {}, which can't be loaded ({}); install it, or "
-                                "fetch the file yourself and give its path",
+                    fmt::format("this needs {}, which can't be loaded ({}); install it, or for a "
+                                "model, fetch the file yourself and give its path",
                                 name_, error != nullptr ? error : "no reason given"));
   }
 
@@ -48,7 +48,16 @@ Result<CurlLibrary> load_curl() {
       .find("curl_easy_setopt", curl.easy_setopt)
       .find("curl_easy_perform", curl.easy_perform)
       .find("curl_easy_getinfo", curl.easy_getinfo)
-      .find("curl_easy_strerror", curl.easy_strerror);
+      .find("curl_easy_strerror", curl.easy_strerror)
+      .find("curl_multi_init", curl.multi_init)
+      .find("curl_multi_cleanup", curl.multi_cleanup)
+      .find("curl_multi_setopt", curl.multi_setopt)
+      .find("curl_multi_add_handle", curl.multi_add_handle)
+      .find("curl_multi_remove_handle", curl.multi_remove_handle)
+      .find("curl_multi_socket_action", curl.multi_socket_action)
+      .find("curl_multi_info_read", curl.multi_info_read)
+      .find("curl_slist_append", curl.slist_append)
+      .find("curl_slist_free_all", curl.slist_free_all);
   DUNLIN_TRY(loader.outcome());
   curl.global_init(CURL_GLOBAL_DEFAULT);
   return curl;
@@ -85,4 +94,4 @@ Result<const DigestLibrary*> digest_library() {
   return pointer_to(digest);
 }
 
-}  // namespace dunlin::cli
+}  // namespace dunlin

@@ -1,4 +1,4 @@
-// libcurl and OpenSSL's libcrypto, loaded when a download first needs them. They bring thirty
+// libcurl and OpenSSL's libcrypto, loaded when something first needs them. They bring thirty
 // libraries with them, and linking those would be an eighth of the time that a server needs to
 // start.
 #pragma once
@@ -8,7 +8,7 @@
 
 #include "dunlin/status.h"
 
-namespace dunlin::cli {
+namespace dunlin {
 
 // libcurl's functions by their own names, without "curl_". Initialised for the whole process.
 struct CurlLibrary {
@@ -19,6 +19,15 @@ struct CurlLibrary {
   decltype(&curl_easy_perform) easy_perform;
   decltype(&curl_easy_getinfo) easy_getinfo;
   decltype(&curl_easy_strerror) easy_strerror;
+  decltype(&curl_multi_init) multi_init;
+  decltype(&curl_multi_cleanup) multi_cleanup;
+  decltype(&curl_multi_setopt) multi_setopt;
+  decltype(&curl_multi_add_handle) multi_add_handle;
+  decltype(&curl_multi_remove_handle) multi_remove_handle;
+  decltype(&curl_multi_socket_action) multi_socket_action;
+  decltype(&curl_multi_info_read) multi_info_read;
+  decltype(&curl_slist_append) slist_append;
+  decltype(&curl_slist_free_all) slist_free_all;
 };
 
 // libcrypto's, without "EVP_".
@@ -35,4 +44,4 @@ struct DigestLibrary {
 Result<const CurlLibrary*> curl_library();
 Result<const DigestLibrary*> digest_library();
 
-}  // namespace dunlin::cli
+}  // namespace dunlin
