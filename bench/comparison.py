@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -106,6 +107,20 @@ class StartedServer:
             raise SystemExit(f"{self.command[0]} gave no token (status {answer.status})")
         finally:
             connection.close()
+
+    def wait_idle(self, seconds=60):
+        """Returns once Dunlin has nothing to do and nothing waiting."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+            connection.close()
+            gauges = re.findall(r"^vllm:num_requests_(?:running|waiting)(?:{.*})? (\S+)$", text, re.M)
+            if len(gauges) >= 2 and not any(float(value) for value in gauges):
+                return
+            time.sleep(0.05)
+        raise SystemExit(f"{self.command[0]} still had work after {seconds} s")
 
     def peak_mib(self):
         """The most memory that the process has held so far."""
