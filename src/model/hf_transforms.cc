@@ -72,6 +72,14 @@ Result<MadeTensor> rows_of_heads(const TensorView& stored, std::int64_t num_head
 
 Result<MadeTensor> qkv_of_groups(const TensorView& stored, std::int64_t num_groups, std::int64_t q,
                                  std::int64_t kv) {
+  if (stored.rank == 1) {  // a bias: one column
+    TensorView column = stored;
+    column.rank = 2;
+    column.shape = {stored.cols(), 1, 1, 1};
+    DUNLIN_ASSIGN(made, qkv_of_groups(column, num_groups, q, kv));
+    made.view.rank = 1;
+    return made;
+  }
   const std::int64_t rows = stored.rows();
   if (num_groups < 1 || rows % num_groups != 0 || q < 1 || kv < 1 || q > rows || kv > rows ||
       q + 2 * kv != rows / num_groups) {

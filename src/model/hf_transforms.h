@@ -17,7 +17,7 @@ Result<MadeTensor> plus_one(const HfConfig& config, const TensorView& stored);
 Result<MadeTensor> rows_of_heads(const TensorView& stored, std::int64_t num_heads,
                                  std::int64_t first, std::int64_t count);
 // Rows of Q, K and V in each of num_groups equal parts, q, kv and kv of them: all of Q, then K,
-// then V. [num_groups * (q + 2 kv), cols]
+// then V. [num_groups * (q + 2 kv), cols]; of a vector likewise
 Result<MadeTensor> qkv_of_groups(const TensorView& stored, std::int64_t num_groups, std::int64_t q,
                                  std::int64_t kv);
 // As rows_of_heads, with each head's rows as columns. [num_heads, cols, count]

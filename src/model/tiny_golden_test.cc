@@ -1,8 +1,6 @@
 // Small random checkpoints, one an architecture or variant, against the logits that Hugging Face
 // transformers gives for them in float32 (tests/golden/tiny.tar.xz): the whole model against
 // another implementation, where no real model is at hand.
-#include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <string>
 #include <tuple>
@@ -12,7 +10,7 @@
 
 #include "model/convert.h"
 #include "model/open_model.h"
-#include "model/single_sequence.h"
+#include "model/reference_checks_for_tests.h"
 #include "support/scratch_folder.h"
 
 namespace dunlin {
@@ -20,66 +18,15 @@ namespace {
 
 using nlohmann::json;
 
-constexpr float kTolerance = 2e-3f;  // of logits of size 1 to 5
-constexpr double kGreedyMargin = 0.01;
-
 std::string folder_of(const std::string& name) {
   return std::string(DUNLIN_TEST_DATA_DIR "/tiny/") + name + "/";
 }
 
-std::vector<std::int32_t> positions_of(const json& golden) {
-  std::vector<std::int32_t> positions;
-  for (const auto& [position, row] : golden["logits"].items())
-    positions.push_back(std::stoi(position));
-  std::sort(positions.begin(), positions.end());
-  return positions;
-}
-
-// The largest difference of a row from the golden one at that position.
-float worst_difference(const json& golden, std::int32_t position, std::span<const float> row) {
-  const std::vector<float> want = golden["logits"][std::to_string(position)];
-  if (row.size() != want.size()) return INFINITY;
-  float worst = 0;
-  for (std::size_t i = 0; i < row.size(); ++i) worst = std::max(worst, std::fabs(row[i] - want[i]));
-  return worst;
-}
-
-class TinyGoldenTest : public ::testing::TestWithParam<const char*> {
- protected:
-  void check_logits(Model& model, const json& golden, std::string_view isa) {
-    const std::vector<TokenId> ids = golden["input_ids"];
-    SingleSequence sequence(model, 128, 40);
-    std::size_t rows = 0;
-    sequence.append(ids, positions_of(golden), [&](std::int32_t at, std::span<const float> row) {
-      EXPECT_LE(worst_difference(golden, at, row), kTolerance) << isa << " at " << at;
-      ++rows;
-    });
-    EXPECT_EQ(rows, 8u);
-  }
-
-  // Steps [first, end) of the golden greedy text, which follows the first 48 ids.
-  void check_greedy(Model& model, const json& golden, std::string_view isa, std::size_t first,
-                    std::size_t end) {
-    std::vector<TokenId> ids = golden["input_ids"];
-    ids.resize(48);
-    const std::vector<TokenId> greedy = golden["greedy_from_first_48"];
-    ids.insert(ids.end(), greedy.begin(), greedy.begin() + static_cast<std::ptrdiff_t>(first));
-    SingleSequence sequence(model, 128, 72);
-    std::span<const float> row = sequence.append(ids);
-    const std::vector<double> margins = golden["greedy_margins"];
-    for (std::size_t i = first; i < std::min(end, greedy.size()); ++i) {
-      const auto best = std::max_element(row.begin(), row.end()) - row.begin();
-      if (margins[i] > kGreedyMargin) {
-        EXPECT_EQ(best, greedy[i]) << isa << " step " << i;
-      }
-      row = sequence.append({&greedy[i], 1});
-    }
-  }
-};
+class TinyGoldenTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(TinyGoldenTest, every_instruction_set_gives_the_reference_logits_and_greedy_tokens) {
   const std::string folder = folder_of(GetParam());
-  const json golden = json::parse(std::ifstream(folder + "reference.json"));
+  const json golden = testing::read_reference(folder);
   // transformers takes short factors until a sequence is longer than the first training's context.
   const bool is_longrope = std::string_view(GetParam()) == "phi3-longrope";
   const std::size_t num_short = is_longrope ? 64 - 48 + 1 : 0;
@@ -89,19 +36,20 @@ TEST_P(TinyGoldenTest, every_instruction_set_gives_the_reference_logits_and_gree
     options.kv_dtype = DType::kF32;
     Result<OpenedModel> opened = open_model(folder, options);
     ASSERT_TRUE(opened) << opened.error().message();
-    check_logits(*opened->model, golden, isa_name(isa));
-    check_greedy(*opened->model, golden, isa_name(isa), num_short, 24);
+    testing::expect_reference_logits(*opened->model, golden, isa_name(isa));
+    testing::expect_reference_in_a_batch(*opened->model, golden, isa_name(isa));
+    testing::expect_reference_greedy(*opened->model, golden, isa_name(isa), num_short);
     if (num_short == 0) continue;
     options.max_context = 64;
     opened = open_model(folder, options);
     ASSERT_TRUE(opened) << opened.error().message();
-    check_greedy(*opened->model, golden, isa_name(isa), 0, num_short);
+    testing::expect_reference_greedy(*opened->model, golden, isa_name(isa), 0, num_short);
   }
 }
 
 TEST_P(TinyGoldenTest, the_same_as_gguf) {
   const std::string folder = folder_of(GetParam());
-  const json golden = json::parse(std::ifstream(folder + "reference.json"));
+  const json golden = testing::read_reference(folder);
   const auto checkpoint = HfCheckpoint::open(folder);
   ASSERT_TRUE(checkpoint) << checkpoint.error().message();
   const ScratchFolder scratch;
@@ -112,7 +60,7 @@ TEST_P(TinyGoldenTest, the_same_as_gguf) {
   options.kv_dtype = DType::kF32;
   const Result<OpenedModel> opened = open_model(path, options);
   ASSERT_TRUE(opened) << opened.error().message();
-  check_logits(*opened->model, golden, "gguf");
+  testing::expect_reference_logits(*opened->model, golden, "gguf");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGoldenTest,

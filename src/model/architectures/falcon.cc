@@ -1,5 +1,5 @@
-// Falcon: attention and MLP side by side behind layer norms, one for both or one for each; no
-// biases, an MLP without a gate. Almazrouei et al., "The Falcon series of open language models",
+// Falcon: attention and MLP side by side behind layer norms, one for both or one for each; an MLP
+// without a gate. Almazrouei et al., "The Falcon series of open language models",
 // 2023.
 #include <array>
 
@@ -18,6 +18,9 @@ void configure(Hparams& hparams, ModelConfig& config) {
   config.norm_bias = true;
   config.gated_mlp = false;
   config.activation = Activation::kGeluErf;
+  config.qkv_bias = hparams.has_tensor("blk.0.attn_qkv.bias");
+  config.o_bias = hparams.has_tensor("blk.0.attn_output.bias");
+  config.ffn_bias = hparams.has_tensor("blk.0.ffn_up.bias");
   config.parallel = true;
   config.parallel_norms = hparams.has_tensor("blk.0.attn_norm_2.weight");
 }
@@ -61,7 +64,7 @@ constexpr HfTensorName kHfTensors[] = {
     {"output_norm", "ln_f"},
     {"attn_norm", "ln_mlp"},
     {"attn_norm_2", "ln_attn"},
-    {"attn_qkv.weight", "self_attention.query_key_value.weight", ungrouped},
+    {"attn_qkv", "self_attention.query_key_value", ungrouped},
     {"attn_output", "self_attention.dense"},
     {"ffn_up", "mlp.dense_h_to_4h"},
     {"ffn_down", "mlp.dense_4h_to_h"},
