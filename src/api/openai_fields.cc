@@ -93,6 +93,11 @@ void read_logit_bias(FieldReader& fields, int vocab_size, std::vector<LogitBias>
   }
 }
 
+void read_cache_salt(FieldReader& fields, std::string& out) {
+  fields.read("cache_salt", out);
+  if (out.empty()) fields.fail("cache_salt", "must not be empty; leave it out to share the cache");
+}
+
 void read_stream(FieldReader& fields, OpenAiRequest& out) {
   fields.read("stream", out.stream);
   const ordered_json* options = fields.find("stream_options");
@@ -141,6 +146,7 @@ void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest
     sampling.seed = entropy();
   }
   fields.read("n", out.options.n, 1, kMaxChoices);
+  if (fields.find("cache_salt")) read_cache_salt(fields, out.options.cache_salt);
   fields.read("priority", out.options.priority, std::numeric_limits<int>::min(), kMaxTokens);
   read_stop(fields, out.options.stop);
   read_stop_token_ids(fields, context.vocab_size, sampling.stop_token_ids);

@@ -174,6 +174,27 @@ TEST(EngineCore, EqualPromptsThatComeTogetherAreComputedOnce) {
   EXPECT_EQ(harness.tokens(ids[3]).size(), 10u);
 }
 
+TEST(EngineCore, RequestsOfDifferentSaltsNeitherShareNorWaitForEachOther) {
+  CoreHarness harness({0, 24}, {.max_context = 256, .max_batch_tokens = 256}, 200);
+  const auto prompt = random_prompt(6, 50);
+  const auto add = [&](std::string salt) {
+    EngineRequest request = make_request(prompt, 10);
+    request.cache_salt = std::move(salt);
+    return harness.add(std::move(request));
+  };
+  const RequestId ids[] = {add(""), add("a"), add("b"), add("a")};
+  harness.step();
+  EXPECT_EQ(harness.core().stats().num_running, 3) << "the second \"a\" waits for the first";
+  harness.run_all();
+  for (const RequestId id : ids) {
+    EXPECT_EQ(harness.tokens(id), expected_output({0, 24}, prompt, 10));
+    EXPECT_EQ(harness.last(id).stats.num_cached_tokens, id == ids[3] ? 48 : 0);
+  }
+  const RequestId again = add("b");
+  harness.run_all();
+  EXPECT_EQ(harness.last(again).stats.num_cached_tokens, 48);
+}
+
 TEST(EngineCore, WithoutThePrefixCacheNothingIsFound) {
   CoreHarness harness({0}, {.max_context = 128, .prefix_cache = false}, 64);
   const auto prompt = random_prompt(6, 50);

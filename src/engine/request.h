@@ -21,6 +21,8 @@ struct EngineRequest {
   SamplingParams sampling;
   std::vector<TokenId> eos_ids;  // the model's end-of-generation set; ignored under ignore_eos
   int priority = 0;              // lower runs first; ties by arrival
+  // Only requests of one salt share blocks of the prefix cache; "": the common one.
+  std::string cache_salt;
   // log p of each prompt token too (TokenOutput::prompt_logprobs); bypasses the prefix cache.
   bool echo_logprobs = false;
   std::shared_ptr<TokenConstraint> constraint;  // null: none; the engine thread's from submit on

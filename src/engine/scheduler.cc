@@ -79,7 +79,7 @@ void Scheduler::schedule_waiting() {
 bool Scheduler::try_admit() {
   Sequence& seq = *waiting_.front();
   if (!seq.has_kv) {
-    seq.kv = kv_.make_sequence(seq.num_max_tokens(), !seq.echo_logprobs);
+    seq.kv = kv_.make_sequence(seq.num_max_tokens(), !seq.echo_logprobs, seq.cache_salt);
     seq.has_kv = true;
   }
   const int growth = running_.empty() ? 0 : num_growth_blocks(seq);
@@ -116,6 +116,7 @@ bool Scheduler::is_being_computed(const Sequence& seq, int num_hit_tokens) const
   return std::any_of(batch_.seqs.begin(), batch_.seqs.end(), [&](const ScheduledSequence& s) {
     const Sequence& other = *s.seq;
     return s.begin < end && other.num_tokens() >= end && !other.echo_logprobs &&
+           other.cache_salt == seq.cache_salt &&
            std::equal(seq.tokens.begin(), seq.tokens.begin() + end, other.tokens.begin());
   });
 }

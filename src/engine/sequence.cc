@@ -24,6 +24,7 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
   if (has_penalties(seq->sampling)) {
     seq->counts = TokenCounts(seq->tokens, seq->sampling.max_tokens);
   }
+  seq->cache_salt = CacheSalt(request.cache_salt);
   seq->echo_logprobs = request.echo_logprobs;
   if (seq->echo_logprobs) {
     seq->prompt_logprobs.reserve(seq->tokens.size());

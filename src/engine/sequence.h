@@ -36,6 +36,7 @@ struct Sequence {
   bool echo_logprobs = false;
   std::vector<TokenLogprobs> prompt_logprobs;  // so far; moves out with the first output
 
+  CacheSalt cache_salt;
   KvSequence kv;
   bool has_kv = false;       // kv is made at the first try to run
   bool is_admitted = false;  // has run before; if it waits now, it was preempted

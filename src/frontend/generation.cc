@@ -54,6 +54,7 @@ class GenerationImpl final : public Generation {
       const auto eos_ids = tokenizer_.eos_ids();
       request.eos_ids.assign(eos_ids.begin(), eos_ids.end());
       request.priority = options.priority;
+      request.cache_salt = options.cache_salt;
       request.echo_logprobs = options.echo_logprobs;
       DUNLIN_ASSIGN(stream, engine_.submit(std::move(request)));
       const RequestId id = stream->id();

@@ -24,6 +24,7 @@ struct GenerationOptions {
   StopSpec stop;
   int n = 1;  // choices, each drawn with its own choice_idx
   int priority = 0;
+  std::string cache_salt;      // EngineRequest::cache_salt
   bool echo_logprobs = false;  // TextDelta::prompt_logprobs in each choice
 };
 

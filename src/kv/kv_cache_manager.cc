@@ -45,11 +45,13 @@ KvCacheManager::KvCacheManager(const KvLayout& layout, int num_blocks, bool pref
   path_.reserve(static_cast<std::size_t>(num_blocks));
 }
 
-KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache) const {
+KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache,
+                                         const CacheSalt& salt) const {
   KvSequence seq;
   seq.tables_.resize(windows_.size());
   for (BlockTable& table : seq.tables_) table.reserve(num_blocks_for(max_tokens));
   seq.hashing_ = prefix_cache_ && use_prefix_cache;
+  seq.salt_ = salt;
   seq.last_node_ = PrefixIndex::root();
   return seq;
 }
@@ -62,7 +64,8 @@ int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> token
   std::fill(runs_.begin(), runs_.end(), 0);
   int hit = 0;
   PrefixNode node = PrefixIndex::root();
-  for (int i = 0; i < max_hit; ++i) {
+  if (!seq.salt_.is_none()) node = index_.find_child(node, seq.salt_.block());
+  for (int i = 0; i < max_hit && node != kNoNode; ++i) {
     node = index_.find_child(node, tokens.data() + i * kBlockSize);
     if (node == kNoNode) break;
     path_.push_back(node);
@@ -166,11 +169,21 @@ void KvCacheManager::commit(KvSequence& seq, std::span<const TokenId> tokens, in
   release_slid_blocks(seq);
 }
 
+// Before its first block a salted sequence steps from the root to its salt's node. False: no room.
+bool KvCacheManager::enter_salt(KvSequence& seq) {
+  if (seq.salt_.is_none() || seq.last_node_ != PrefixIndex::root()) return true;
+  const PrefixNode node = index_.find_or_add_child(PrefixIndex::root(), seq.salt_.block());
+  if (node == kNoNode) return false;
+  move_pin(seq, node);
+  return true;
+}
+
 void KvCacheManager::hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens) {
   while (seq.hashing_ && seq.num_hashed_blocks_ < seq.num_computed_ / kBlockSize) {
     const int block_idx = seq.num_hashed_blocks_;
-    const PrefixNode node =
-        index_.find_or_add_child(seq.last_node_, tokens.data() + block_idx * kBlockSize);
+    PrefixNode node = kNoNode;
+    if (enter_salt(seq))
+      node = index_.find_or_add_child(seq.last_node_, tokens.data() + block_idx * kBlockSize);
     if (node == kNoNode) {
       seq.hashing_ = false;
       return;
@@ -207,7 +220,7 @@ void KvCacheManager::release_slid_blocks(KvSequence& seq) {
 }
 
 KvSequence KvCacheManager::fork(const KvSequence& seq, int max_tokens) {
-  KvSequence child = make_sequence(max_tokens, false);
+  KvSequence child = make_sequence(max_tokens, false, seq.salt_);
   const int size = num_blocks_for(seq.num_computed_);
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     for (int i = 0; i < size; ++i) {
@@ -329,7 +342,7 @@ void KvCacheManager::check_eviction_order() const {
     passed[static_cast<std::size_t>(block)] = true;
     if (!pool_.is_cached(block)) continue;
     PrefixNode node = index_.parent(index_.owner(block).node);
-    for (; node != PrefixIndex::root(); node = index_.parent(node)) {
+    for (; !index_.is_root(node); node = index_.parent(node)) {
       for (int g = 0; g < num_groups(); ++g) {
         if (windows_[static_cast<std::size_t>(g)] > 0) continue;
         const std::int32_t above = index_.block(node, g);

@@ -24,6 +24,7 @@
 #include "dunlin/types.h"
 #include "kv/block_pool.h"
 #include "kv/block_table.h"
+#include "kv/cache_salt.h"
 #include "kv/kv_layout.h"
 #include "kv/prefix_index.h"
 
@@ -47,9 +48,11 @@ class KvSequence {
   friend class KvCacheManager;
   std::vector<BlockTable> tables_;  // [num_groups], all of one size
   int num_computed_ = 0;
-  int num_hashed_blocks_ = 0;       // blocks from the front that the index was told of
-  PrefixNode last_node_ = kNoNode;  // of the last hashed block, pinned; root before the first
-  bool hashing_ = false;            // false: the cache is off, full, or not wanted
+  int num_hashed_blocks_ = 0;  // blocks from the front that the index was told of
+  CacheSalt salt_;
+  // Of the last hashed block, pinned; before the first one the root, or its child for the salt.
+  PrefixNode last_node_ = kNoNode;
+  bool hashing_ = false;  // false: the cache is off, full, or not wanted
 };
 
 struct BlockCopy {
@@ -62,8 +65,10 @@ class KvCacheManager {
   KvCacheManager(const KvLayout& layout, int num_blocks, bool prefix_cache);
 
   // An empty sequence with room for tables of max_tokens, so that later calls don't allocate.
-  // use_prefix_cache = false: neither matched nor remembered.
-  KvSequence make_sequence(int max_tokens, bool use_prefix_cache = true) const;
+  // use_prefix_cache = false: neither matched nor remembered. Only sequences of one salt share
+  // blocks through the cache.
+  KvSequence make_sequence(int max_tokens, bool use_prefix_cache = true,
+                           const CacheSalt& salt = {}) const;
 
   // Takes the longest cached prefix of `tokens` that every group can serve, whole blocks, leaving
   // at least the last token to compute. Returns its length in tokens, now the sequence's
@@ -115,6 +120,7 @@ class KvCacheManager {
     return pool_.ref_cnt(block) > 1 || pool_.is_cached(block);
   }
   void make_private(KvSequence& seq, int block_idx);
+  bool enter_salt(KvSequence& seq);
   void hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens);
   void cache_block(KvSequence& seq, int group_idx, int block_idx, PrefixNode node);
   void release_slid_blocks(KvSequence& seq);

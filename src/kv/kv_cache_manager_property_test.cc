@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@ constexpr int kMaxTokens = 160;
 
 struct TestSequence {
   KvSequence kv;
+  int salt = 0;
   std::vector<TokenId> tokens;
 };
 
@@ -58,10 +60,11 @@ class RandomOperations {
   // Few different tokens and long equal runs make shared prefixes likely.
   TokenId next_token() { return below(40) == 0 ? below(3) : 7; }
 
-  static std::uint64_t history(const std::vector<TokenId>& tokens, int position) {
-    std::uint64_t hash = 1;
+  // Of the token at `position`: nothing of another salt may ever stand in its slot.
+  static std::uint64_t history(const TestSequence& seq, int position) {
+    std::uint64_t hash = 1 + static_cast<std::uint64_t>(seq.salt);
     for (int i = 0; i <= position; ++i) {
-      hash = (hash ^ static_cast<std::uint64_t>(tokens[static_cast<std::size_t>(i)] + 1)) *
+      hash = (hash ^ static_cast<std::uint64_t>(seq.tokens[static_cast<std::size_t>(i)] + 1)) *
              0x9E3779B97F4A7C15u;
       hash ^= hash >> 29;
     }
@@ -73,7 +76,9 @@ class RandomOperations {
     auto seq = std::make_unique<TestSequence>();
     const int length = 1 + below(90);
     for (int i = 0; i < length; ++i) seq->tokens.push_back(next_token());
-    seq->kv = manager_.make_sequence(kMaxTokens, below(8) > 0);
+    seq->salt = std::max(0, below(6) - 3);
+    const CacheSalt salt(seq->salt == 0 ? "" : std::to_string(seq->salt));
+    seq->kv = manager_.make_sequence(kMaxTokens, below(8) > 0, salt);
     num_hits_ += manager_.match_prefix(seq->kv, seq->tokens) > 0;
     EXPECT_LT(seq->kv.num_computed_tokens(), length);
     seqs_.push_back(std::move(seq));
@@ -91,6 +96,7 @@ class RandomOperations {
     TestSequence& parent = any();
     auto child = std::make_unique<TestSequence>();
     child->kv = manager_.fork(parent.kv, kMaxTokens);
+    child->salt = parent.salt;
     const auto computed = parent.tokens.begin() + parent.kv.num_computed_tokens();
     child->tokens.assign(parent.tokens.begin(), computed);
     seqs_.push_back(std::move(child));
@@ -126,7 +132,7 @@ class RandomOperations {
     manager_.clear_copies();
     for (int g = 0; g < manager_.num_groups(); ++g) {
       for (int p = computed; p < target; ++p) {
-        arena_[static_cast<std::size_t>(seq.kv.table(g).slot(p))] = history(seq.tokens, p);
+        arena_[static_cast<std::size_t>(seq.kv.table(g).slot(p))] = history(seq, p);
       }
     }
     // Speculation computes more than it keeps.
@@ -140,7 +146,7 @@ class RandomOperations {
       const int window = windows_[static_cast<std::size_t>(g)];
       const int first = window == 0 ? 0 : std::max(0, computed - window + 1);
       for (int p = first; p < computed; ++p) {
-        ASSERT_EQ(arena_[static_cast<std::size_t>(seq.kv.table(g).slot(p))], history(seq.tokens, p))
+        ASSERT_EQ(arena_[static_cast<std::size_t>(seq.kv.table(g).slot(p))], history(seq, p))
             << "group " << g << " position " << p;
       }
     }

@@ -190,6 +190,45 @@ TEST(KvCacheManager, TruncationBehindAWindowEmptiesTheSequence) {
   kv.free(seq);
 }
 
+TEST(KvCacheManager, OnlySequencesOfOneSaltShareBlocks) {
+  KvCacheManager kv(layout_of({0, 16}), 60, true);
+  const auto tokens = tokens_from(0, 49);
+  const CacheSalt salts[] = {CacheSalt(""), CacheSalt("a"), CacheSalt("b")};
+  std::vector<KvSequence> seqs;
+  for (const CacheSalt& salt : salts) {
+    seqs.push_back(kv.make_sequence(64, true, salt));
+    EXPECT_EQ(kv.match_prefix(seqs.back(), tokens), 0);
+    compute(kv, seqs.back(), tokens, 48);
+  }
+  EXPECT_NE(seqs[0].table(0)[0], seqs[1].table(0)[0]);
+  EXPECT_NE(seqs[1].table(0)[0], seqs[2].table(0)[0]);
+  KvSequence again = kv.make_sequence(64, true, CacheSalt("a"));
+  EXPECT_EQ(kv.match_prefix(again, tokens), 48);
+  EXPECT_EQ(again.table(0)[0], seqs[1].table(0)[0]);
+  KvSequence child = kv.fork(again, 64);
+  compute(kv, child, tokens_from(0, 64), 64);
+  EXPECT_EQ(kv.truncate(again, 0), 0);
+  EXPECT_EQ(kv.match_prefix(again, tokens_from(0, 65)), 64) << "a fork keeps its salt";
+  const KvSequence* all[] = {&seqs[0], &seqs[1], &seqs[2], &again, &child};
+  kv.check_integrity(all);
+  for (KvSequence& seq : seqs) kv.free(seq);
+  kv.free(again);
+  kv.free(child);
+  kv.check_integrity({});
+}
+
+TEST(KvCacheManager, AFullIndexRefusesSaltsWithoutLosingNodes) {
+  KvCacheManager kv(layout_of({0}), 2, true);
+  KvSequence seqs[] = {kv.make_sequence(64, true, CacheSalt("a")),
+                       kv.make_sequence(64, true, CacheSalt("b")), kv.make_sequence(64)};
+  for (int round = 0; round < 20; ++round) {
+    KvSequence& seq = seqs[round % 3];
+    compute(kv, seq, tokens_from(20 * round, 17), 17);
+    kv.free(seq);
+    kv.check_integrity({});
+  }
+}
+
 TEST(KvCacheManager, BypassesTheCacheWhereAsked) {
   KvCacheManager kv(layout_of({0}), 10, true);
   const auto tokens = tokens_from(0, 40);

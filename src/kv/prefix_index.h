@@ -26,6 +26,8 @@ class PrefixIndex {
   PrefixIndex(int num_groups, int num_blocks, int max_nodes);
 
   static constexpr PrefixNode root() { return 0; }
+  // The root, or the node of a salt (kv/cache_salt.h): no blocks stand for it.
+  bool is_root(PrefixNode node) const { return node == root() || nodes_[idx(node)].tokens[0] < 0; }
 
   // `tokens` holds kBlockSize tokens. kNoNode where there is no such child.
   PrefixNode find_child(PrefixNode parent, const TokenId* tokens) const;
