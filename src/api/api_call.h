@@ -46,5 +46,7 @@ class ApiCall {
 // `session` must outlive the call.
 ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_view body);
 ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body);
+// Never waits itself. The answer tells how many blocks the prefix cache forgot.
+ApiResult<std::unique_ptr<ApiCall>> start_reset_prefix_cache(Session& session);
 
 }  // namespace dunlin

@@ -215,6 +215,18 @@ json complete(FakeSession& fake, const std::string& body) {
   return json::parse(finish(**call).bytes);
 }
 
+TEST(ResetPrefixCacheCall, tells_what_was_forgotten) {
+  FakeSession fake(say("unused"));
+  const auto call = start_reset_prefix_cache(*fake.session);
+  ASSERT_TRUE(call);
+  int num_notes = 0;
+  (*call)->on_ready([&] { ++num_notes; });
+  EXPECT_EQ(num_notes, 1);
+  const CallProgress progress = (*call)->advance();
+  EXPECT_TRUE(progress.done);
+  EXPECT_EQ(progress.bytes, R"({"num_dropped_blocks":7,"num_forgotten_blocks":5})");
+}
+
 TEST(CompletionCall, answers_several_prompts_in_order) {
   FakeSession fake([](const EngineRequest& request) {
     return std::vector<TokenId>{request.prompt.back(), FakeTokenizer::kEnd};

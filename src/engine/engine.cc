@@ -66,6 +66,10 @@ class ThreadedEngine final : public Engine {
 
   Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) override;
   void abort(RequestId id) override { queue_->abort(id); }
+  Outcome reset_prefix_cache(std::function<void(const PrefixCacheReset&)> done) override {
+    return queue_->submit_task(
+        [this, done = std::move(done)] { done(core_.reset_prefix_cache()); });
+  }
   EngineStats stats() const override {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
@@ -99,6 +103,7 @@ void ThreadedEngine::run() {
     queue_->take(news, /*wait=*/!core_.has_work());
     for (auto& seq : news.arrivals) core_.add(std::move(seq));
     for (const RequestId id : news.aborts) core_.abort(id);
+    for (const auto& task : news.tasks) task();
     if (news.cancel_all || news.stop) core_.abort_all();
     if (core_.has_work()) core_.step();
     publish();

@@ -14,6 +14,7 @@
 #include "dunlin/status.h"
 #include "dunlin/types.h"
 #include "engine/request.h"
+#include "kv/kv_cache_manager.h"
 #include "model/model.h"
 
 namespace dunlin {
@@ -94,6 +95,11 @@ class Engine {
   // kResourceExhausted: the queue is full. kUnavailable: shutting down.
   virtual Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) = 0;
   virtual void abort(RequestId id) = 0;  // no-op for an unknown or finished id
+
+  // Forgets all cached prefixes, behind the step that runs; what running sequences know now doesn't
+  // enter the cache later either. `done` is called once, from the engine thread (be quick).
+  // Any thread. kUnavailable: the engine is stopping.
+  virtual Outcome reset_prefix_cache(std::function<void(const PrefixCacheReset&)> done) = 0;
 
   virtual EngineStats stats() const = 0;
   virtual const EngineConfig& config() const = 0;  // with every default filled in

@@ -25,6 +25,8 @@ class EngineCore {
   void abort(RequestId id);
   void abort_all();
 
+  PrefixCacheReset reset_prefix_cache() { return kv_.reset_prefix_cache(); }
+
   bool has_work() const { return scheduler_.has_work(); }
   void step();
 

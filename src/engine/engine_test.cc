@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -269,6 +271,48 @@ TEST(Engine, ShutdownCancelsWhatIsLeftAfterItsGrace) {
   FinishReason finish{};
   EXPECT_LE(read_all(*stream, &finish).size(), 1u);
   EXPECT_EQ(finish, FinishReason::kCancelled);
+}
+
+std::future<PrefixCacheReset> reset_prefix_cache(Engine& engine) {
+  auto answer = std::make_shared<std::promise<PrefixCacheReset>>();
+  EXPECT_TRUE(
+      engine.reset_prefix_cache([answer](const PrefixCacheReset& r) { answer->set_value(r); }));
+  return answer->get_future();
+}
+
+int num_cached_tokens(Engine& engine, const EngineRequest& request) {
+  const auto stream = engine.submit(request).value();
+  while (true) {
+    const auto output = stream->wait(20s);
+    if (!output) return -1;
+    if (output->finish != FinishReason::kNone) return output->stats.num_cached_tokens;
+  }
+}
+
+TEST(Engine, ResetsThePrefixCacheOfAnIdleEngine) {
+  const auto engine = make_engine(small_config());
+  const EngineRequest request = make_request(random_prompt(3, 50), 5);
+  EXPECT_EQ(num_cached_tokens(*engine, request), 0);
+  EXPECT_EQ(num_cached_tokens(*engine, request), 48);
+  EXPECT_EQ(reset_prefix_cache(*engine).get().num_dropped_blocks, 3);
+  EXPECT_EQ(num_cached_tokens(*engine, request), 0);
+}
+
+TEST(Engine, ResetsThePrefixCacheBetweenTwoSteps) {
+  Gate gate;
+  const auto engine = make_engine(small_config(), &gate);
+  const EngineRequest request = make_request(random_prompt(4, 100), 20);
+  const auto running = engine->submit(request).value();
+  gate.wait_for_arrivals(1);
+  auto reset = reset_prefix_cache(*engine);
+  gate.let(1);
+  const PrefixCacheReset told = reset.get();
+  EXPECT_EQ(told.num_forgotten_blocks, 6);
+  EXPECT_EQ(told.num_dropped_blocks, 0);
+  gate.open();
+  EXPECT_EQ(read_all(*running), expected_output({0}, request.prompt, 20));
+  EXPECT_EQ(num_cached_tokens(*engine, request), 0);
+  EXPECT_EQ(num_cached_tokens(*engine, request), 96);
 }
 
 TEST(Engine, AStreamOutlivesItsEngine) {

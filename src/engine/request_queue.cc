@@ -32,6 +32,14 @@ void RequestQueue::abort(RequestId id) {
   news_.notify_one();
 }
 
+Outcome RequestQueue::submit_task(std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  if (stop_) return fail(StatusCode::kUnavailable, "the server is shutting down");
+  tasks_.push_back(std::move(task));
+  news_.notify_one();
+  return {};
+}
+
 void RequestQueue::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
@@ -63,10 +71,12 @@ void RequestQueue::wait_until_done() {
 void RequestQueue::take(News& news, bool wait) {
   news.arrivals.clear();
   news.aborts.clear();
+  news.tasks.clear();
   std::unique_lock lock(mutex_);
   if (wait) news_.wait(lock, [this] { return has_news(); });
   std::swap(news.arrivals, arrivals_);
   std::swap(news.aborts, aborts_);
+  std::swap(news.tasks, tasks_);
   news.cancel_all = std::exchange(cancel_all_, false);
   news.stop = stop_;
 }

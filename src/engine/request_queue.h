@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -21,6 +22,9 @@ class RequestQueue {
   // requests have not run yet. kUnavailable: closed.
   Result<RequestId> submit(std::unique_ptr<Sequence> seq);
   void abort(RequestId id);
+  // Something the engine thread is to do between two steps; done even where it stops before.
+  // kUnavailable: it is stopping.
+  Outcome submit_task(std::function<void()> task);
   // No more submits from now on.
   void close();
   // Asks the engine thread to cancel all that it has.
@@ -35,6 +39,7 @@ class RequestQueue {
   struct News {
     std::vector<std::unique_ptr<Sequence>> arrivals;
     std::vector<RequestId> aborts;
+    std::vector<std::function<void()>> tasks;
     bool cancel_all = false;
     bool stop = false;
   };
@@ -46,7 +51,9 @@ class RequestQueue {
   void note_finished(int count);
 
  private:
-  bool has_news() const { return !arrivals_.empty() || !aborts_.empty() || cancel_all_ || stop_; }
+  bool has_news() const {
+    return !arrivals_.empty() || !aborts_.empty() || !tasks_.empty() || cancel_all_ || stop_;
+  }
 
   const int max_waiting_;
   std::mutex mutex_;
@@ -54,6 +61,7 @@ class RequestQueue {
   std::condition_variable done_;
   std::vector<std::unique_ptr<Sequence>> arrivals_;
   std::vector<RequestId> aborts_;
+  std::vector<std::function<void()>> tasks_;
   RequestId last_id_ = 0;
   int num_waiting_ = 0;  // accepted, not run yet
   int num_open_ = 0;     // accepted, not finished

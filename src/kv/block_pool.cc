@@ -53,6 +53,16 @@ void BlockPool::mark_cached(std::int32_t block) {
   state(block).cached = true;
 }
 
+void BlockPool::unmark_cached(std::int32_t block) {
+  State& known = state(block);
+  DUNLIN_CHECK(known.cached, "only a cached block is unmarked");
+  known.cached = false;
+  if (known.ref_cnt > 0) return;
+  --num_cached_;
+  unlink(block);
+  link_before(block, state(sentinel()).next);
+}
+
 std::vector<std::int32_t> BlockPool::free_list() const {
   std::vector<std::int32_t> list;
   for (std::int32_t b = state(sentinel()).next; b != sentinel(); b = state(b).next) {

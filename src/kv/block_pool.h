@@ -35,6 +35,8 @@ class BlockPool {
 
   // Marks a held block as known to the prefix index.
   void mark_cached(std::int32_t block);
+  // The prefix index no longer knows this cached block; a free one moves to the front of the list.
+  void unmark_cached(std::int32_t block);
 
   int num_blocks() const { return static_cast<int>(states_.size()) - 1; }
   int num_free() const { return num_free_; }  // cached ones included

@@ -47,6 +47,20 @@ TEST(BlockPool, TakesFreeBlocksBeforeCachedOnesAndOldCachedOnesFirst) {
   pool.check_integrity();
 }
 
+TEST(BlockPool, AnUnmarkedBlockIsFreeAndComesBeforeCachedOnes) {
+  BlockPool pool(3);
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(pool.allocate().block, i);
+  for (int i = 0; i < 3; ++i) pool.mark_cached(i);
+  for (int i = 0; i < 2; ++i) pool.release(i);
+  pool.unmark_cached(1);
+  pool.unmark_cached(2);
+  EXPECT_THAT(pool.free_list(), ElementsAre(1, 0));
+  EXPECT_EQ(pool.num_cached(), 1);
+  pool.release(2);
+  EXPECT_THAT(pool.free_list(), ElementsAre(2, 1, 0));
+  pool.check_integrity();
+}
+
 TEST(BlockPool, ACachedBlockHeldAgainIsNotEvicted) {
   BlockPool pool(2);
   ASSERT_EQ(pool.allocate().block, 0);

@@ -50,7 +50,8 @@ KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache,
   KvSequence seq;
   seq.tables_.resize(windows_.size());
   for (BlockTable& table : seq.tables_) table.reserve(num_blocks_for(max_tokens));
-  seq.hashing_ = prefix_cache_ && use_prefix_cache;
+  seq.wants_cache_ = seq.hashing_ = prefix_cache_ && use_prefix_cache;
+  seq.num_resets_ = num_resets_;
   seq.salt_ = salt;
   seq.last_node_ = PrefixIndex::root();
   return seq;
@@ -58,6 +59,7 @@ KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache,
 
 int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> tokens) {
   DUNLIN_CHECK(seq.num_computed_ == 0 && seq.tables_[0].empty(), "only an empty sequence matches");
+  seq.num_resets_ = num_resets_;
   if (!seq.hashing_ || tokens.empty()) return 0;
   const int max_hit = static_cast<int>(tokens.size() - 1) / kBlockSize;
   path_.clear();
@@ -179,6 +181,7 @@ bool KvCacheManager::enter_salt(KvSequence& seq) {
 }
 
 void KvCacheManager::hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens) {
+  if (seq.num_resets_ != num_resets_) seq.hashing_ = false;
   while (seq.hashing_ && seq.num_hashed_blocks_ < seq.num_computed_ / kBlockSize) {
     const int block_idx = seq.num_hashed_blocks_;
     PrefixNode node = kNoNode;
@@ -235,7 +238,9 @@ KvSequence KvCacheManager::fork(const KvSequence& seq, int max_tokens) {
   }
   child.num_computed_ = seq.num_computed_;
   child.num_hashed_blocks_ = seq.num_hashed_blocks_;
+  child.wants_cache_ = seq.wants_cache_;
   child.hashing_ = seq.hashing_;
+  child.num_resets_ = seq.num_resets_;
   move_pin(child, seq.last_node_);
   return child;
 }
@@ -279,6 +284,20 @@ void KvCacheManager::free(KvSequence& seq) {
   move_pin(seq, PrefixIndex::root());
   seq.num_computed_ = 0;
   seq.num_hashed_blocks_ = 0;
+  seq.hashing_ = seq.wants_cache_;
+  seq.num_resets_ = num_resets_;
+}
+
+PrefixCacheReset KvCacheManager::reset_prefix_cache() {
+  PrefixCacheReset reset;
+  for (std::int32_t block = 0; block < num_blocks(); ++block) {
+    if (!pool_.is_cached(block)) continue;
+    ++(pool_.ref_cnt(block) > 0 ? reset.num_forgotten_blocks : reset.num_dropped_blocks);
+    index_.remove_block(block);
+    pool_.unmark_cached(block);
+  }
+  ++num_resets_;
+  return reset;
 }
 
 void KvCacheManager::move_pin(KvSequence& seq, PrefixNode node) {

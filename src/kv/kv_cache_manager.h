@@ -52,7 +52,15 @@ class KvSequence {
   CacheSalt salt_;
   // Of the last hashed block, pinned; before the first one the root, or its child for the salt.
   PrefixNode last_node_ = kNoNode;
-  bool hashing_ = false;  // false: the cache is off, full, or not wanted
+  bool wants_cache_ = false;      // the cache is on and was asked for
+  bool hashing_ = false;          // false also where the index is full, or was reset meanwhile
+  std::uint32_t num_resets_ = 0;  // the manager's when the sequence was empty
+};
+
+// What a reset of the prefix cache forgot, in blocks.
+struct PrefixCacheReset {
+  int num_dropped_blocks = 0;    // nobody held them; they are free now
+  int num_forgotten_blocks = 0;  // sequences keep them, new ones don't find them
 };
 
 struct BlockCopy {
@@ -97,6 +105,10 @@ class KvCacheManager {
   // Gives everything back; the sequence is empty, as after make_sequence.
   void free(KvSequence& seq);
 
+  // Forgets every prefix. Sequences keep what they hold, but nothing of it enters the index again
+  // before they are freed.
+  PrefixCacheReset reset_prefix_cache();
+
   // Copies queued by allocate() since the last clear_copies().
   std::span<const BlockCopy> copies() const { return copies_; }
   void clear_copies() { copies_.clear(); }
@@ -131,6 +143,7 @@ class KvCacheManager {
   bool prefix_cache_;
   BlockPool pool_;
   PrefixIndex index_;
+  std::uint32_t num_resets_ = 0;
   std::vector<BlockCopy> copies_;
   std::vector<PrefixNode> path_;  // scratch of match_prefix
   std::vector<int> runs_;         // [num_groups] scratch of match_prefix

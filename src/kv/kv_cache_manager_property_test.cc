@@ -36,7 +36,7 @@ class RandomOperations {
       case 1: start(); break;
       case 2: stop(); break;
       case 3: fork(); break;
-      case 4: truncate(); break;
+      case 4: below(4) == 0 ? reset() : truncate(); break;
       default: advance(); break;
     }
     std::vector<const KvSequence*> all;
@@ -110,6 +110,20 @@ class RandomOperations {
     EXPECT_TRUE(kept == wanted || kept == 0);
     seq.tokens.resize(static_cast<std::size_t>(wanted));
     if (kept == 0 && wanted > 0) manager_.match_prefix(seq.kv, seq.tokens);
+  }
+
+  // Cached or not, what a sequence holds is its own to read; nothing is found afterwards.
+  void reset() {
+    const int cached = manager_.num_cached_blocks();
+    const int num_free = manager_.num_free_blocks();
+    EXPECT_EQ(manager_.reset_prefix_cache().num_dropped_blocks, cached);
+    EXPECT_EQ(manager_.num_cached_blocks(), 0);
+    EXPECT_EQ(manager_.num_free_blocks(), num_free);
+    if (seqs_.empty()) return;
+    const TestSequence& known = any();
+    KvSequence fresh = manager_.make_sequence(
+        kMaxTokens, true, CacheSalt(known.salt == 0 ? "" : std::to_string(known.salt)));
+    EXPECT_EQ(manager_.match_prefix(fresh, known.tokens), 0);
   }
 
   void advance() {

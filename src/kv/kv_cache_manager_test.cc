@@ -229,6 +229,33 @@ TEST(KvCacheManager, AFullIndexRefusesSaltsWithoutLosingNodes) {
   }
 }
 
+TEST(KvCacheManager, AResetForgetsWhatIsCachedAndWhatIsHeld) {
+  KvCacheManager kv(layout_of({0}), 12, true);
+  KvSequence done = kv.make_sequence(64), running = kv.make_sequence(80);
+  compute(kv, done, tokens_from(100, 48), 48);
+  kv.free(done);
+  const auto tokens = tokens_from(0, 80);
+  compute(kv, running, tokens, 40);
+  const PrefixCacheReset reset = kv.reset_prefix_cache();
+  EXPECT_EQ(reset.num_dropped_blocks, 3);
+  EXPECT_EQ(reset.num_forgotten_blocks, 2);
+  EXPECT_EQ(kv.num_cached_blocks(), 0);
+  compute(kv, running, tokens, 64);
+  KvSequence other = kv.make_sequence(80);
+  EXPECT_EQ(kv.match_prefix(other, tokens), 0) << "not even what came after the reset";
+  compute(kv, other, tokens, 48);
+  const KvSequence* all[] = {&running, &other};
+  kv.check_integrity(all);
+  kv.free(other);
+  kv.free(running);
+  EXPECT_EQ(kv.match_prefix(running, tokens), 48) << "a freed sequence uses the cache again";
+  compute(kv, running, tokens, 80);
+  kv.free(running);
+  EXPECT_EQ(kv.match_prefix(running, tokens), 64);
+  kv.free(running);
+  kv.check_integrity({});
+}
+
 TEST(KvCacheManager, BypassesTheCacheWhereAsked) {
   KvCacheManager kv(layout_of({0}), 10, true);
   const auto tokens = tokens_from(0, 40);

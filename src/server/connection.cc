@@ -143,7 +143,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     if (!co_await read_body(parser)) co_return false;
 
-    if (match.route == Route::kChat || match.route == Route::kCompletions)
+    if (is_call(match.route))
       co_return co_await answer_call(match.route, std::move(parser.get().body()), lease);
     HttpResponse answer = answer_simple(context_, request, match);
     co_return co_await respond(std::move(answer), true);

@@ -45,13 +45,24 @@ void Exchange::start(Route route, std::string body, std::function<void()> wake) 
       [self = shared_from_this(), route, body = std::move(body)] { self->run_start(route, body); });
 }
 
+namespace {
+
+ApiResult<std::unique_ptr<ApiCall>> start_call(Route route, Session& session,
+                                               const std::string& body) {
+  if (route == Route::kChat) return start_chat(session, body);
+  if (route == Route::kCompletions) return start_completion(session, body);
+  return start_reset_prefix_cache(session);
+}
+
+}  // namespace
+
 void Exchange::run_start(Route route, const std::string& body) {
-  auto call = route == Route::kChat ? start_chat(context_.session, body)
-                                    : start_completion(context_.session, body);
+  auto call = start_call(route, context_.session, body);
   std::optional<ApiError> error;
   if (call) {
     call_ = std::move(*call);
-    context_.metrics.record_start(call_->num_choices(), call_->max_tokens());
+    if (call_->num_choices() > 0)
+      context_.metrics.record_start(call_->num_choices(), call_->max_tokens());
     call_->on_ready([signal = signal_] { signal->notify(); });
   } else {
     error = std::move(call).error();

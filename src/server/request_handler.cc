@@ -98,8 +98,8 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
     response.headers.emplace_back("Allow", allowed_methods(match.route));
     return response;
   }
-  const bool generates = match.route == Route::kChat || match.route == Route::kCompletions;
-  if (generates && context.draining) return error_response({503, "the server is shutting down"});
+  if (is_call(match.route) && context.draining)
+    return error_response({503, "the server is shutting down"});
   return std::nullopt;
 }
 

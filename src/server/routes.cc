@@ -25,7 +25,9 @@ std::string percent_decode(std::string_view text) {
   return out;
 }
 
-bool is_post(Route route) { return route == Route::kChat || route == Route::kCompletions; }
+bool is_post(Route route) {
+  return route == Route::kChat || route == Route::kCompletions || route == Route::kResetPrefixCache;
+}
 
 }  // namespace
 
@@ -35,6 +37,7 @@ RouteMatch find_route(std::string_view target) {
   if (path == "/v1/chat/completions") return {Route::kChat, {}, nullptr};
   if (path == "/v1/completions") return {Route::kCompletions, {}, nullptr};
   if (path == "/v1/models") return {Route::kModels, {}, nullptr};
+  if (path == "/reset_prefix_cache") return {Route::kResetPrefixCache, {}, nullptr};
   if (path == "/health") return {Route::kHealth, {}, nullptr};
   if (path == "/version") return {Route::kVersion, {}, nullptr};
   if (path == "/metrics") return {Route::kMetrics, {}, nullptr};
@@ -51,6 +54,8 @@ std::string_view allowed_methods(Route route) {
 bool is_allowed(Route route, std::string_view method) {
   return is_post(route) ? method == "POST" : method == "GET" || method == "HEAD";
 }
+
+bool is_call(Route route) { return is_post(route); }
 
 bool needs_key(Route route) { return route != Route::kHealth && route != Route::kStatic; }
 

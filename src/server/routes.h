@@ -9,14 +9,15 @@
 namespace dunlin {
 
 enum class Route {
-  kChat,         // POST /v1/chat/completions
-  kCompletions,  // POST /v1/completions
-  kModels,       // GET /v1/models
-  kModel,        // GET /v1/models/{id}
-  kHealth,       // GET /health
-  kVersion,      // GET /version
-  kMetrics,      // GET /metrics
-  kStatic,       // GET / and the page's files
+  kChat,              // POST /v1/chat/completions
+  kCompletions,       // POST /v1/completions
+  kResetPrefixCache,  // POST /reset_prefix_cache
+  kModels,            // GET /v1/models
+  kModel,             // GET /v1/models/{id}
+  kHealth,            // GET /health
+  kVersion,           // GET /version
+  kMetrics,           // GET /metrics
+  kStatic,            // GET / and the page's files
   kNone,
 };
 
@@ -32,6 +33,8 @@ RouteMatch find_route(std::string_view target);
 // "POST, OPTIONS" or "GET, HEAD, OPTIONS": for the Allow header.
 std::string_view allowed_methods(Route route);
 bool is_allowed(Route route, std::string_view method);
+// True where the answer is an ApiCall's (api/api_call.h).
+bool is_call(Route route);
 // True where --api-key, if set, must be shown.
 bool needs_key(Route route);
 

@@ -181,6 +181,18 @@ TEST(Server, asks_for_the_key_where_one_is_set) {
   EXPECT_THAT(ask(server.port, get("/")), StartsWith("HTTP/1.1 200"));
 }
 
+TEST(Server, resets_the_prefix_cache_for_who_has_the_key) {
+  ServerConfig config = test_config();
+  config.api_key = "secret";
+  TestServer server(say("Hello"), config);
+  EXPECT_THAT(ask(server.port, post("/reset_prefix_cache", "")), StartsWith("HTTP/1.1 401"));
+  const std::string key = "Authorization: Bearer secret\r\n";
+  EXPECT_THAT(ask(server.port, get("/reset_prefix_cache", key)), StartsWith("HTTP/1.1 405"));
+  const std::string answer = ask(server.port, post("/reset_prefix_cache", "", key));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(json::parse(body_of(answer))["num_dropped_blocks"], 7);
+}
+
 TEST(Server, refuses_foreign_hosts_and_origins_on_loopback) {
   TestServer server;
   EXPECT_THAT(ask(server.port, "GET /health HTTP/1.1\r\nHost: evil.example:8080\r\n\r\n"),

@@ -68,6 +68,11 @@ class FakeEngine final : public Engine {
     changed_.notify_all();
   }
 
+  Outcome reset_prefix_cache(std::function<void(const PrefixCacheReset&)> done) override {
+    done({7, 5});
+    return {};
+  }
+
   EngineStats stats() const override {
     const std::lock_guard lock(mutex_);
     EngineStats stats = stats_;
