@@ -70,6 +70,7 @@ struct EngineStats {
   int num_waiting = 0;                               // preempted ones included
   std::int64_t num_blocks = 0, num_free_blocks = 0;  // free counts cached blocks nobody holds
   std::int64_t num_cached_blocks = 0;                // of the free ones
+  KvWaste kv_waste;                                  // of the held ones
   std::uint64_t num_steps = 0;
   std::uint64_t num_prompt_tokens = 0;  // computed, cached ones not counted
   std::uint64_t num_generated_tokens = 0;

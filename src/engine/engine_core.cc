@@ -225,6 +225,7 @@ const EngineStats& EngineCore::stats() {
   stats_.num_blocks = kv_.num_blocks();
   stats_.num_free_blocks = kv_.num_free_blocks();
   stats_.num_cached_blocks = kv_.num_cached_blocks();
+  stats_.kv_waste = scheduler_.kv_waste();
   stats_.model = runner_.counters();
   return stats_;
 }

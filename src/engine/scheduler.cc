@@ -190,6 +190,12 @@ void Scheduler::append(const ScheduledSequence& scheduled) {
   batch_.num_samples += scheduled.samples;
 }
 
+KvWaste Scheduler::kv_waste() const {
+  KvWaste waste;
+  for (const auto& seq : running_) kv_.add_waste(seq->kv, waste);
+  return waste;
+}
+
 void Scheduler::check_integrity() const {
   DUNLIN_CHECK(num_running() <= config_.max_seqs, "too many run");
   DUNLIN_CHECK(batch_.num_tokens <= config_.max_batch_tokens, "the step is over its budget");

@@ -73,6 +73,8 @@ class Scheduler {
   int num_running() const { return static_cast<int>(running_.size()); }
   int num_waiting() const { return static_cast<int>(waiting_.size()); }
 
+  KvWaste kv_waste() const;  // of all sequences
+
   // Aborts where queues, blocks and limits disagree.
   void check_integrity() const;
 

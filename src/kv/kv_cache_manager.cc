@@ -288,6 +288,18 @@ void KvCacheManager::free(KvSequence& seq) {
   seq.num_resets_ = num_resets_;
 }
 
+void KvCacheManager::add_waste(const KvSequence& seq, KvWaste& waste) const {
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    const BlockTable& table = seq.tables_[g];
+    waste.num_slots += std::int64_t{table.num_held()} * kBlockSize;
+    waste.num_empty += std::int64_t{table.size()} * kBlockSize - seq.num_computed_;
+    if (windows_[g] == 0 || table.num_held() == 0) continue;
+    // What the next query, at num_computed, no longer sees.
+    const int first_seen = std::max(0, seq.num_computed_ - windows_[g] + 1);
+    waste.num_expired += std::max(0, first_seen - table.first_kept() * kBlockSize);
+  }
+}
+
 PrefixCacheReset KvCacheManager::reset_prefix_cache() {
   PrefixCacheReset reset;
   for (std::int32_t block = 0; block < num_blocks(); ++block) {

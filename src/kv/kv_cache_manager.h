@@ -63,6 +63,13 @@ struct PrefixCacheReset {
   int num_forgotten_blocks = 0;  // sequences keep them, new ones don't find them
 };
 
+// Slots of held blocks that no query will read: of 16 in a block and group.
+struct KvWaste {
+  std::int64_t num_slots = 0;    // of all held blocks; a block that k sequences hold counts k times
+  std::int64_t num_empty = 0;    // behind the last computed token
+  std::int64_t num_expired = 0;  // before a window, in its first block
+};
+
 struct BlockCopy {
   std::int32_t from = kNoBlock;
   std::int32_t to = kNoBlock;
@@ -108,6 +115,10 @@ class KvCacheManager {
   // Forgets every prefix. Sequences keep what they hold, but nothing of it enters the index again
   // before they are freed.
   PrefixCacheReset reset_prefix_cache();
+
+  // Adds the sequence's slots to `waste`. Behind a commit, a group of a sequence wastes less than a
+  // block at its end, and a window group less than one at its beginning.
+  void add_waste(const KvSequence& seq, KvWaste& waste) const;
 
   // Copies queued by allocate() since the last clear_copies().
   std::span<const BlockCopy> copies() const { return copies_; }

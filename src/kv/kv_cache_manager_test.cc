@@ -256,6 +256,29 @@ TEST(KvCacheManager, AResetForgetsWhatIsCachedAndWhatIsHeld) {
   kv.check_integrity({});
 }
 
+TEST(KvCacheManager, CountsTheSlotsThatHoldNothingOfUse) {
+  KvCacheManager kv(layout_of({0, 20}), 30, true);
+  const auto tokens = tokens_from(0, 200);
+  KvSequence seq = kv.make_sequence(200);
+  for (int n = 1; n <= 200; ++n) {
+    compute(kv, seq, tokens, n);
+    KvWaste waste;
+    kv.add_waste(seq, waste);
+    const int first_seen = std::max(0, n - 19);
+    ASSERT_EQ(waste.num_empty, 2 * ((16 - n % 16) % 16)) << n;
+    // A window whose next query begins at a block's first token holds nothing of the one before.
+    ASSERT_EQ(waste.num_expired, first_seen % 16) << n;
+    ASSERT_EQ(waste.num_slots, 16 * seq.num_held_blocks());
+  }
+  KvWaste ahead;
+  KvSequence fresh = kv.make_sequence(64);
+  ASSERT_TRUE(kv.allocate(fresh, 40));
+  kv.add_waste(fresh, ahead);
+  EXPECT_EQ(ahead.num_empty, ahead.num_slots) << "slots before their tokens are computed";
+  kv.free(fresh);
+  kv.free(seq);
+}
+
 TEST(KvCacheManager, BypassesTheCacheWhereAsked) {
   KvCacheManager kv(layout_of({0}), 10, true);
   const auto tokens = tokens_from(0, 40);

@@ -125,6 +125,12 @@ std::string Metrics::render(const EngineStats& stats, const EngineConfig& config
   page.gauge("vllm:num_requests_waiting", "Sequences waiting to be scheduled.", stats.num_waiting);
   page.gauge("vllm:kv_cache_usage_perc", "Share of KV blocks held by sequences, 1 is all.",
              stats.num_blocks > 0 ? used / static_cast<double>(stats.num_blocks) : 0);
+  const KvWaste& waste = stats.kv_waste;
+  const auto lost = static_cast<double>(waste.num_empty + waste.num_expired);
+  page.gauge("dunlin:kv_cache_waste_perc",
+             "Share of the held KV slots that no query will read: behind the last token of a "
+             "sequence, and before a window in its first block.",
+             waste.num_slots > 0 ? lost / static_cast<double>(waste.num_slots) : 0);
   page.gauge("vllm:cache_config_info", "How the KV cache is set up.", 1,
              {{"block_size", "16"},
               {"num_gpu_blocks", std::to_string(stats.num_blocks)},

@@ -103,12 +103,24 @@ class CoreHarness {
 
   void check() {
     core_.check_integrity();
+    check_waste();
     for (auto& [id, queue] : queues_) {
       while (auto output = queue->pop()) {
         DUNLIN_CHECK(!is_finished(id), "nothing follows the finish");
         outputs_[id].push_back(std::move(*output));
       }
     }
+  }
+
+  // Less than a block at the end of a sequence, and at the beginning of a window.
+  void check_waste() {
+    const EngineStats& stats = core_.stats();
+    const std::int64_t most = std::int64_t{stats.num_running} * (kBlockSize - 1);
+    const auto groups = static_cast<std::int64_t>(layout_.groups.size());
+    const auto windows = std::count_if(layout_.groups.begin(), layout_.groups.end(),
+                                       [](const KvGroup& group) { return group.window > 0; });
+    DUNLIN_CHECK(stats.kv_waste.num_empty <= most * groups, "slots are held ahead of their tokens");
+    DUNLIN_CHECK(stats.kv_waste.num_expired <= most * windows, "a window holds what it has passed");
   }
 
   KvLayout layout_;
