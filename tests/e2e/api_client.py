@@ -14,9 +14,9 @@ def post_bytes(server, path, body, headers=None):
         connection.close()
 
 
-def post(server, path, body):
+def post(server, path, body, headers=None):
     """(status, parsed answer) of a JSON body."""
-    status, data = post_bytes(server, path, json.dumps(body))
+    status, data = post_bytes(server, path, json.dumps(body), headers)
     return status, json.loads(data.decode("utf-8"))
 
 
