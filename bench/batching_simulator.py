@@ -141,8 +141,9 @@ class Paged:
     def waste(self, running, waiting):
         held = sum(self.blocks.values()) * BLOCK
         used = sum(running[key].tokens for key in self.blocks)
-        return [used / self.capacity, 0, (held - used) / self.capacity,
-                (self.capacity - held) / self.capacity if waiting else 0]
+        reserved = sum(running[key].target - running[key].computed for key in self.blocks)  # of prompts under way
+        free = self.capacity - held if waiting else 0
+        return [part / self.capacity for part in (used, reserved, held - used - reserved, free)]
 
 
 # ---- batching ----
@@ -179,12 +180,11 @@ class Result:
     def __init__(self):
         self.sequences, self.shares, self.batch_time, self.busy = [], [0.0] * 4, 0.0, 0.0
 
-    def note(self, seconds, memory, running, waiting):
-        """A step took so long with this memory; averages are over time."""
-        self.batch_time += seconds * len(running)
+    def note(self, seconds, num_running, waste):
+        """A step took so long, with so many sequences and these shares of the memory; averages are over time."""
+        self.batch_time += seconds * num_running
         self.busy += seconds
-        if memory is not None:
-            self.shares = [have + seconds * part for have, part in zip(self.shares, memory.waste(running, waiting))]
+        self.shares = [have + seconds * part for have, part in zip(self.shares, waste)]
 
     def figures(self):
         done = [s for s in self.sequences if s.end_s is not None]
@@ -201,9 +201,17 @@ class Result:
                 **dict(zip(("kv_used", "kv_reserved", "kv_internal", "kv_external"), shares))}
 
 
-def static(requests, step, size, padded, window_s=None):
-    """Batches of `size`; the next begins when all of the last is done. `window_s`: a batch waits no longer than that for
-    its others (None: until it is full)."""
+def rectangle_waste(sequences, context, capacity):
+    """As Contiguous.waste, of a batch that holds `context` slots a sequence until all of it is done."""
+    alive = [s for s in sequences if s.end_s is None]
+    used = sum(s.tokens for s in alive)
+    reserved = sum(s.request["prompt"] + s.request["output"] - s.tokens for s in alive)
+    return [part / capacity for part in (used, reserved, len(sequences) * context - used - reserved, 0)]
+
+
+def static(requests, step, size, padded, context, capacity, window_s=None):
+    """Batches of `size`, each sequence with `context` slots; the next begins when all of the last is done. `window_s`: a
+    batch waits no longer than that for its others (None: until it is full)."""
     result, now, queue = Result(), 0.0, list(requests)
     while queue:
         batch = queue[:size]
@@ -217,16 +225,18 @@ def static(requests, step, size, padded, window_s=None):
         result.sequences += sequences
         longest, most = max(r["prompt"] for r in batch), max(r["output"] for r in batch)
         prompts = [longest if padded else r["prompt"] for r in batch]
-        seconds = sum(step.of(p, 0, p * p / 2 / STEP_TOKENS) + step.fixed * (-(-p // STEP_TOKENS) - 1) for p in prompts)
-        now += seconds
-        result.note(seconds, None, sequences, False)
+        for sequence, length in zip(sequences, prompts):
+            seconds = step.of(length, 0, length * length / 2 / STEP_TOKENS) + step.fixed * ((length - 1) // STEP_TOKENS)
+            now += seconds
+            result.note(seconds, len(sequences), rectangle_waste(sequences, context, capacity))
+            sequence.computed = sequence.target
         for sequence in sequences:
             sequence.make(now)
         for made in range(1, most):
             rows = [s for s in sequences if padded or s.end_s is None]
             seconds = step.of(0, len(rows), sum((longest if padded else s.request["prompt"]) + made for s in rows))
             now += seconds
-            result.note(seconds, None, [s for s in sequences if s.end_s is None], False)
+            result.note(seconds, sum(s.end_s is None for s in sequences), rectangle_waste(sequences, context, capacity))
             for sequence in sequences:
                 if sequence.end_s is None:
                     sequence.make(now)
@@ -291,7 +301,7 @@ def continuous(requests, step, size, memory, budget=STEP_TOKENS, chunked=True):
         decoding, finished = ([name for name in some if name in running] for some in (decoding, finished))
         seconds = step.of(tokens, len(decoding), positions + sum(running[name].tokens for name in decoding))
         now += seconds
-        result.note(seconds, memory, running, bool(waiting))
+        result.note(seconds, len(running), memory.waste(running, bool(waiting)))
         for name in decoding + finished:
             running[name].make(now)
             if running[name].end_s is not None:
