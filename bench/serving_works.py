@@ -189,7 +189,7 @@ def crowd(loader, model, seed):
         if who != "dunlin":
             return {}
         with loader.server(who, model, CLIENTS, 256, "--max-connections", 2048) as server:
-            load(server, 2000, seed + 1000)  # what the first crowd allocates stays
+            load(server, min(loader.crowd, 2000), seed + 1000)  # what the first crowd allocates stays
             before = settled_state(server)
             found = load(server, loader.crowd, seed)
             after = settled_state(server)
