@@ -51,11 +51,13 @@ class Stream final : public TokenStream {
 
 class ThreadedEngine final : public Engine {
  public:
-  ThreadedEngine(std::unique_ptr<Model> model, const EngineConfig& config, std::int32_t num_blocks)
+  ThreadedEngine(std::unique_ptr<Model> model, const EngineConfig& config, std::int32_t num_blocks,
+                 std::unique_ptr<DiskTier> disk)
       : config_(config),
         vocab_size_(model->limits().vocab_size),
         queue_(std::make_shared<RequestQueue>(config.max_queue)),
-        core_(std::move(model), config, num_blocks),
+        disk_(std::move(disk)),
+        core_(std::move(model), config, num_blocks, disk_.get()),
         stats_(core_.stats()),
         thread_([this] { run(); }) {}
 
@@ -71,8 +73,9 @@ class ThreadedEngine final : public Engine {
         [this, done = std::move(done)] { done(core_.reset_prefix_cache()); });
   }
   EngineStats stats() const override {
-    const std::lock_guard lock(stats_mutex_);
-    return stats_;
+    EngineStats stats = published_stats();
+    if (disk_ != nullptr) stats.prefix_disk = disk_->stats();
+    return stats;
   }
   const EngineConfig& config() const override { return config_; }
 
@@ -85,13 +88,18 @@ class ThreadedEngine final : public Engine {
 
  private:
   Outcome check(const EngineRequest& request) const;
+  EngineStats published_stats() const {
+    const std::lock_guard lock(stats_mutex_);
+    return stats_;
+  }
   void run();
   void publish();
 
   const EngineConfig config_;
   const int vocab_size_;
   std::shared_ptr<RequestQueue> queue_;
-  EngineCore core_;  // the engine thread's
+  const std::unique_ptr<DiskTier> disk_;  // null: none
+  EngineCore core_;                       // the engine thread's
   mutable std::mutex stats_mutex_;
   EngineStats stats_;
   std::thread thread_;  // last: everything else is there when it starts
@@ -222,12 +230,29 @@ Result<Plan> make_plan(const Model& model, const EngineConfig& wanted) {
   return plan;
 }
 
+// Null where none is asked for.
+Result<std::unique_ptr<DiskTier>> open_disk_tier(const EngineConfig& config,
+                                                 const KvLayout& layout) {
+  if (config.prefix_disk.dir.empty() || !config.prefix_cache) return nullptr;
+  DiskTierConfig disk;
+  disk.dir = config.prefix_disk.dir;
+  disk.max_bytes = config.prefix_disk.max_bytes;
+  disk.identity = config.prefix_disk.identity;
+  disk.payload_bytes = static_cast<std::int64_t>(layout.groups.size()) * layout.block_bytes();
+  disk.warn = config.prefix_disk.warn ? config.prefix_disk.warn : [](const std::string&) {};
+  auto tier = DiskTier::open(std::move(disk));
+  if (!tier) return tl::unexpected(tier.error().with_prefix("--prefix-cache-dir"));
+  return tier;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(std::unique_ptr<Model> model,
                                                const EngineConfig& config) {
   DUNLIN_ASSIGN(plan, make_plan(*model, config));
-  return std::make_unique<ThreadedEngine>(std::move(model), plan.config, plan.num_blocks);
+  DUNLIN_ASSIGN(disk, open_disk_tier(plan.config, model->kv_layout()));
+  return std::make_unique<ThreadedEngine>(std::move(model), plan.config, plan.num_blocks,
+                                          std::move(disk));
 }
 
 }  // namespace dunlin

@@ -14,10 +14,19 @@
 #include "dunlin/status.h"
 #include "dunlin/types.h"
 #include "engine/request.h"
+#include "kv/disk_tier.h"
 #include "kv/kv_cache_manager.h"
 #include "model/model.h"
 
 namespace dunlin {
+
+// Where blocks of the prefix cache are kept in files (kv/disk_tier.h).
+struct PrefixDiskConfig {
+  std::string dir;  // "": nowhere
+  std::int64_t max_bytes = std::int64_t{8} << 30;
+  PrefixKey identity{};                                 // of the model (frontend/kv_identity.h)
+  std::function<void(const std::string& line)> warn{};  // any thread; may be empty
+};
 
 struct EngineConfig {
   int max_context =
@@ -30,6 +39,7 @@ struct EngineConfig {
   std::int64_t kv_bytes = 0;
   std::int64_t available_bytes = 0;  // memory this process may still take; 0: unknown, 1 GiB
   bool prefix_cache = true;
+  PrefixDiskConfig prefix_disk{};
 };
 
 // The reading end of one request's outputs; destroying it aborts the request.
@@ -70,7 +80,8 @@ struct EngineStats {
   int num_waiting = 0;                               // preempted ones included
   std::int64_t num_blocks = 0, num_free_blocks = 0;  // free counts cached blocks nobody holds
   std::int64_t num_cached_blocks = 0;                // of the free ones
-  KvWaste kv_waste;                                  // of the held ones
+  DiskTierStats prefix_disk;
+  KvWaste kv_waste;  // of the held ones
   std::uint64_t num_steps = 0;
   std::uint64_t num_prompt_tokens = 0;  // computed, cached ones not counted
   std::uint64_t num_generated_tokens = 0;
@@ -87,7 +98,7 @@ class Engine {
   virtual ~Engine() = default;  // aborts what is left and joins the engine thread
 
   // Allocates the KV arena and starts the engine thread. kInvalidArgument or kResourceExhausted
-  // with the numbers where not even one sequence fits.
+  // with the numbers where not even one sequence fits; the errors of DiskTier::open().
   static Result<std::unique_ptr<Engine>> create(std::unique_ptr<Model> model,
                                                 const EngineConfig& config);
 

@@ -22,14 +22,19 @@ SchedulerConfig scheduler_config_of(const EngineConfig& config) {
 }  // namespace
 
 EngineCore::EngineCore(std::unique_ptr<Model> model, const EngineConfig& config,
-                       std::int32_t num_blocks)
+                       std::int32_t num_blocks, DiskTier* disk)
     : config_(config),
       kv_(model->kv_layout(), num_blocks, config.prefix_cache),
       scheduler_config_(scheduler_config_of(config)),
       scheduler_(scheduler_config_, kv_),
       builder_(scheduler_config_, kv_.num_groups(), config.max_context),
       runner_(std::move(model), num_blocks, scheduler_config_),
-      sampler_(runner_, config.max_seqs) {
+      sampler_(runner_, config.max_seqs),
+      disk_(disk) {
+  if (disk != nullptr) {
+    disk_prefixes_.emplace(*disk, kv_, runner_.storage());
+    scheduler_.use_disk(*disk_prefixes_);
+  }
   finished_.reserve(static_cast<std::size_t>(config.max_seqs));
 }
 
@@ -64,6 +69,7 @@ void EngineCore::commit(const ScheduledBatch& scheduled, const LogitRows& rows) 
 void EngineCore::commit_sequence(const ScheduledSequence& s, std::span<const float> rows,
                                  SampledToken* sampled) {
   Sequence& seq = *s.seq;
+  if (disk_prefixes_) disk_prefixes_->save(seq, s.end());
   kv_.commit(seq.kv, seq.tokens, s.end());
   // The row that was drawn from scores no prompt token: it is behind the last of them.
   if (seq.echo_logprobs) score_prompt(s, rows);
@@ -160,6 +166,11 @@ void EngineCore::abort(RequestId id) {
   push(*seq, std::move(output));
 }
 
+PrefixCacheReset EngineCore::reset_prefix_cache() {
+  if (disk_ != nullptr) disk_->clear();
+  return kv_.reset_prefix_cache();
+}
+
 void EngineCore::abort_all() {
   while (scheduler_.has_work()) abort(scheduler_.any_id());
 }
@@ -214,6 +225,7 @@ void EngineCore::note_step(const ScheduledBatch& scheduled, double seconds_taken
     if (s.num_tokens > 1 || s.begin < s.num_prompt_tokens) num_prefill += s.num_tokens;
   }
   const double share = static_cast<double>(num_prefill) / std::max(1, scheduled.num_tokens);
+  if (disk_prefixes_) disk_prefixes_->note_prefill(num_prefill, seconds_taken * share);
   stats_.prefill_time_s += seconds_taken * share;
   stats_.decode_time_s += seconds_taken * (1 - share);
   stats_.histograms.step_tokens.observe(scheduled.num_tokens);

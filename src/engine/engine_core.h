@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/batch_builder.h"
+#include "engine/disk_prefixes.h"
 #include "engine/engine.h"
 #include "engine/model_runner.h"
 #include "engine/row_sampler.h"
@@ -17,15 +19,16 @@ namespace dunlin {
 
 class EngineCore {
  public:
-  // `config` has every default filled in.
-  EngineCore(std::unique_ptr<Model> model, const EngineConfig& config, std::int32_t num_blocks);
+  // `config` has every default filled in. `disk`: null, or outlives the core.
+  EngineCore(std::unique_ptr<Model> model, const EngineConfig& config, std::int32_t num_blocks,
+             DiskTier* disk = nullptr);
 
   void add(std::unique_ptr<Sequence> seq) { scheduler_.add(std::move(seq)); }
   // Ends a sequence with FinishReason::kCancelled; no-op for an unknown or finished id.
   void abort(RequestId id);
   void abort_all();
 
-  PrefixCacheReset reset_prefix_cache() { return kv_.reset_prefix_cache(); }
+  PrefixCacheReset reset_prefix_cache();
 
   bool has_work() const { return scheduler_.has_work(); }
   void step();
@@ -58,6 +61,8 @@ class EngineCore {
   BatchBuilder builder_;
   ModelRunner runner_;
   RowSampler sampler_;
+  DiskTier* const disk_;
+  std::optional<DiskPrefixes> disk_prefixes_;        // with disk_
   std::vector<Candidate> candidates_;                // scratch of score_prompt
   std::vector<std::unique_ptr<Sequence>> finished_;  // kept to the end of the step
   EngineClock::time_point now_;                      // of the current commit

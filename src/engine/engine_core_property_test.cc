@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "support/engine_harness.h"
+#include "support/scratch_folder.h"
 
 namespace dunlin {
 namespace {
@@ -22,7 +23,7 @@ struct Request {
 
 class RandomLoad {
  public:
-  RandomLoad(unsigned seed, std::vector<int> windows)
+  RandomLoad(unsigned seed, std::vector<int> windows, DiskTier* disk)
       : random_(seed), windows_(std::move(windows)) {
     EngineConfig config;
     config.max_context = 64 + below(100);
@@ -35,7 +36,8 @@ class RandomLoad {
     const int one = KvCacheManager::max_blocks_per_sequence(model.kv_layout(), config.max_context,
                                                             config.max_batch_tokens);
     harness_ = std::make_unique<CoreHarness>(windows_, config,
-                                             one + below(below(3) == 0 ? 3 * one : one / 2 + 1));
+                                             one + below(below(3) == 0 ? 3 * one : one / 2 + 1),
+                                             below(2) == 0 ? disk : nullptr);
     for (int i = 0; i < 3; ++i) prefixes_.push_back(testing::random_prompt(random_(), 64));
   }
 
@@ -43,6 +45,7 @@ class RandomLoad {
     for (int i = 0; i < 120; ++i) {
       if (below(3) == 0) submit();
       if (below(12) == 0) abort();
+      if (below(100) == 0) harness_->core().reset_prefix_cache();
       harness_->step();
     }
     harness_->run_all();
@@ -67,6 +70,7 @@ class RandomLoad {
     EngineRequest engine_request = make_request(request.prompt, request.max_tokens);
     engine_request.priority = below(4) == 0 ? below(3) : 0;
     engine_request.echo_logprobs = below(10) == 0;
+    if (below(6) == 0) engine_request.cache_salt = "salt";
     requests_[harness_->add(engine_request)] = request;
   }
 
@@ -99,12 +103,26 @@ class RandomLoad {
   std::map<RequestId, Request> requests_;
 };
 
+// Prefixes differ from seed to seed, so that only a few blocks on disk are of use.
+std::unique_ptr<DiskTier> open_disk(const std::string& dir, const std::vector<int>& windows) {
+  const testing::FakeModel model(windows);
+  DiskTierConfig config;
+  config.dir = dir;
+  config.payload_bytes =
+      static_cast<std::int64_t>(windows.size()) * model.kv_layout().block_bytes();
+  config.max_bytes = 200 * config.payload_bytes;
+  config.warn = [](const std::string& line) { ADD_FAILURE() << line; };
+  return DiskTier::open(config).value();
+}
+
 void run_cases(const std::vector<int>& windows, unsigned first_seed) {
+  const ScratchFolder folder;
+  const auto disk = open_disk(folder.path(), windows);
   std::uint64_t num_preemptions = 0;
   std::uint64_t num_hits = 0;
   for (unsigned seed = first_seed; seed < first_seed + 60; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
-    RandomLoad load(seed, windows);
+    RandomLoad load(seed, windows, disk.get());
     load.run();
     num_preemptions += load.num_preemptions();
     num_hits += load.num_hits();
@@ -112,6 +130,7 @@ void run_cases(const std::vector<int>& windows, unsigned first_seed) {
   }
   EXPECT_GT(num_preemptions, 50u);
   EXPECT_GT(num_hits, 1000u);
+  EXPECT_GT(disk->stats().num_read, 10u);
 }
 
 TEST(EngineCoreProperty, FullAttentionKeepsEveryPromiseUnderRandomLoad) { run_cases({0}, 0); }

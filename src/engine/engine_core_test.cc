@@ -195,6 +195,28 @@ TEST(EngineCore, RequestsOfDifferentSaltsNeitherShareNorWaitForEachOther) {
   EXPECT_EQ(harness.last(again).stats.num_cached_tokens, 48);
 }
 
+// What a preempted sequence computed stays cached until someone needs the room.
+TEST(EngineCore, APreemptedRequestFindsItsBlocksAgain) {
+  for (const auto& windows : {std::vector<int>{0}, std::vector<int>{0, 24}}) {
+    CoreHarness harness(windows, {.max_context = 160, .max_seqs = 2, .max_batch_tokens = 64},
+                        windows.size() == 1 ? 10 : 17);
+    const auto first = random_prompt(1, 40), second = random_prompt(2, 64);
+    const RequestId old = harness.add(make_request(first, 100));
+    const RequestId fresh = harness.add(make_request(second, 60));
+    for (int i = 0; harness.core().stats().num_preemptions == 0; ++i) {
+      ASSERT_LT(i, 100) << "memory never ran out";
+      harness.step();
+    }
+    EXPECT_EQ(harness.core().stats().num_running, 1);
+    harness.abort(old);
+    harness.run_all();
+    EXPECT_EQ(harness.tokens(fresh), expected_output(windows, second, 60));
+    EXPECT_EQ(harness.last(fresh).stats.num_preemptions, 1);
+    EXPECT_EQ(harness.core().stats().num_prompt_tokens, 40u + 64u)
+        << "no prompt was computed twice";
+  }
+}
+
 TEST(EngineCore, WithoutThePrefixCacheNothingIsFound) {
   CoreHarness harness({0}, {.max_context = 128, .prefix_cache = false}, 64);
   const auto prompt = random_prompt(6, 50);

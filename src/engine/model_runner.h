@@ -30,6 +30,7 @@ class ModelRunner {
     model_->parallel_for(num_chunks, fn);
   }
 
+  KvStorage& storage() { return storage_; }
   const ModelLimits& limits() const { return model_->limits(); }
   ModelCounters counters() const { return model_->counters(); }
 

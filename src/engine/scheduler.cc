@@ -50,6 +50,7 @@ const ScheduledBatch& Scheduler::schedule() {
   batch_.num_tokens = batch_.num_rows = batch_.num_samples = 0;
   batch_.num_first_runs = batch_.num_preempted = 0;
   batch_.num_prefix_queries = batch_.num_prefix_hits = 0;
+  if (disk_ != nullptr) disk_->begin_step();
   schedule_running(/*decoding=*/true);
   schedule_running(/*decoding=*/false);
   schedule_waiting();
@@ -84,11 +85,16 @@ bool Scheduler::try_admit() {
   }
   const int growth = running_.empty() ? 0 : num_growth_blocks(seq);
   if (growth > kv_.num_free_blocks()) return false;
-  const int hit = kv_.match_prefix(seq.kv, seq.tokens);
+  const int hit_in_memory = kv_.match_prefix(seq.kv, seq.tokens);
   const int needed = kv_.num_new_blocks(seq.kv, seq.num_tokens(), config_.max_batch_tokens);
+  if (needed + growth > kv_.num_free_blocks() || is_being_computed(seq, hit_in_memory) ||
+      (disk_ != nullptr && !disk_->extend(seq, !running_.empty()))) {
+    kv_.free(seq.kv);
+    return false;
+  }
+  const int hit = seq.kv.num_computed_tokens();
   const ScheduledSequence scheduled = chunk_of(seq);
-  if (scheduled.num_tokens == 0 || needed + growth > kv_.num_free_blocks() ||
-      is_being_computed(seq, hit)) {
+  if (scheduled.num_tokens == 0) {
     kv_.free(seq.kv);
     return false;
   }

@@ -19,6 +19,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/disk_prefixes.h"
 #include "engine/sequence.h"
 #include "kv/kv_cache_manager.h"
 
@@ -60,6 +61,9 @@ class Scheduler {
   Scheduler(const SchedulerConfig& config, KvCacheManager& kv);
   ~Scheduler();
 
+  // From now on admission reads on where the prefix cache in memory ends. Outlives the scheduler.
+  void use_disk(DiskPrefixes& disk) { disk_ = &disk; }
+
   void add(std::unique_ptr<Sequence> seq);
   // Takes the sequence out, wherever it is, and gives its blocks back; null for an unknown id.
   std::unique_ptr<Sequence> remove(RequestId id);
@@ -95,6 +99,7 @@ class Scheduler {
 
   SchedulerConfig config_;
   KvCacheManager& kv_;
+  DiskPrefixes* disk_ = nullptr;
   Queue running_;
   Queue waiting_;
   ScheduledBatch batch_;

@@ -14,6 +14,7 @@
 #include "engine/output_queue.h"
 #include "engine/request.h"
 #include "kv/kv_cache_manager.h"
+#include "kv/prefix_key.h"
 #include "sampling/logits_processors.h"
 
 namespace dunlin {
@@ -37,6 +38,7 @@ struct Sequence {
   std::vector<TokenLogprobs> prompt_logprobs;  // so far; moves out with the first output
 
   CacheSalt cache_salt;
+  std::vector<PrefixKey> block_keys;  // of the full blocks so far, where there is a disk tier
   KvSequence kv;
   bool has_kv = false;       // kv is made at the first try to run
   bool is_admitted = false;  // has run before; if it waits now, it was preempted

@@ -116,6 +116,11 @@ class KvCacheManager {
   // before they are freed.
   PrefixCacheReset reset_prefix_cache();
 
+  // Whether what the sequence computes becomes known to the index.
+  bool enters_cache(const KvSequence& seq) const {
+    return seq.hashing_ && seq.num_resets_ == num_resets_;
+  }
+
   // Adds the sequence's slots to `waste`. Behind a commit, a group of a sequence wastes less than a
   // block at its end, and a window group less than one at its beginning.
   void add_waste(const KvSequence& seq, KvWaste& waste) const;

@@ -49,12 +49,15 @@ inline std::vector<TokenId> expected_output(const std::vector<int>& windows,
 // step.
 class CoreHarness {
  public:
-  CoreHarness(const std::vector<int>& windows, EngineConfig config, int num_blocks)
-      : CoreHarness(config, num_blocks, std::make_unique<FakeModel>(windows)) {}
-  CoreHarness(EngineConfig config, int num_blocks, std::unique_ptr<Model> model)
+  // `disk` may be null.
+  CoreHarness(const std::vector<int>& windows, EngineConfig config, int num_blocks,
+              DiskTier* disk = nullptr)
+      : CoreHarness(config, num_blocks, std::make_unique<FakeModel>(windows), disk) {}
+  CoreHarness(EngineConfig config, int num_blocks, std::unique_ptr<Model> model,
+              DiskTier* disk = nullptr)
       : layout_(model->kv_layout()),
         vocab_size_(model->limits().vocab_size),
-        core_(std::move(model), filled(config), num_blocks) {}
+        core_(std::move(model), filled(config), num_blocks, disk) {}
 
   RequestId add(EngineRequest request) {
     auto seq = make_sequence(std::move(request), vocab_size_);
