@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -167,6 +168,8 @@ class CurlStreams final : public HttpStreams {
     set(CURLOPT_WRITEFUNCTION, &on_data);
     set(CURLOPT_WRITEDATA, &transfer);
     if (is_loopback(request.url)) set(CURLOPT_PROXY, "");
+    // OpenSSL's own variable, which libcurl passes over.
+    if (const char* authorities = std::getenv("SSL_CERT_FILE")) set(CURLOPT_CAINFO, authorities);
     if (!request.bearer_token.empty()) {
       set(CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
       set(CURLOPT_XOAUTH2_BEARER, request.bearer_token.c_str());
