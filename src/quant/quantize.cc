@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "quant/dequantize.h"
+#include "quant/k_quants.h"
 #include "quant/q4_0.h"
 #include "quant/q4_1.h"
 #include "quant/q5_0.h"
@@ -132,7 +133,12 @@ bool can_quantize(DType dtype) {
     case DType::kQ4_1:
     case DType::kQ5_0:
     case DType::kQ5_1:
-    case DType::kQ8_0: return true;
+    case DType::kQ8_0:
+    case DType::kQ2_K:
+    case DType::kQ3_K:
+    case DType::kQ4_K:
+    case DType::kQ5_K:
+    case DType::kQ6_K: return true;
     default: return false;
   }
 }
@@ -148,6 +154,11 @@ void quantize(DType dtype, const float* src, std::byte* dst, std::int64_t n) {
     case DType::kQ5_0: return quantize_blocks<BlockQ5_0>(src, dst, n);
     case DType::kQ5_1: return quantize_blocks<BlockQ5_1>(src, dst, n);
     case DType::kQ8_0: return quantize_blocks<BlockQ8_0>(src, dst, n);
+    case DType::kQ2_K: return quantize_blocks<BlockQ2K>(src, dst, n);
+    case DType::kQ3_K: return quantize_blocks<BlockQ3K>(src, dst, n);
+    case DType::kQ4_K: return quantize_blocks<BlockQ4K>(src, dst, n);
+    case DType::kQ5_K: return quantize_blocks<BlockQ5K>(src, dst, n);
+    case DType::kQ6_K: return quantize_blocks<BlockQ6K>(src, dst, n);
     default: DUNLIN_CHECK(false, "no quantiser for this format");
   }
 }

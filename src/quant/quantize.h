@@ -1,5 +1,5 @@
-// Floats to stored elements, each rounded to the nearest code: simple, exact to the bit with the
-// formats' reference, and no search for better scales. For conversion and tests.
+// Floats to stored elements. Formats of 32 elements a block round each to the nearest code, exact
+// to the bit with the formats' reference; k-quants search their scales (quant/k_quants.h).
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace dunlin {
 
-// F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0.
+// F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K.
 bool can_quantize(DType dtype);
 
 // dst [row_bytes(dtype, n)] = the n finite floats at src; n is a multiple of the block size and
-// dtype one that can_quantize() (CHECK). dst may be unaligned.
+// dtype one that can_quantize() (CHECK). dst may be unaligned. Numbers too large for the format
+// become infinities, which all_finite() sees.
 void quantize(DType dtype, const float* src, std::byte* dst, std::int64_t n);
 
 }  // namespace dunlin
