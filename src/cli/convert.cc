@@ -1,8 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/commands.h"
@@ -10,36 +11,21 @@
 #include "frontend/model_text.h"
 #include "model/convert.h"
 #include "model/registry.h"
-#include "quant/quantize.h"
+#include "terminal/signal_pipe.h"
 
 namespace dunlin::cli {
 namespace {
 
 struct Flags {
   std::string folder, out, type = "auto";
+  int threads = 0;
   bool quiet = false, no_vocabulary = false;
 };
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 std::vector<std::string> type_names() {
-  std::vector<std::string> names = {"auto"};
-  for (int i = 0; i < kNumDTypes; ++i) {
-    const auto dtype = static_cast<DType>(i);
-    if (can_quantize(dtype)) names.push_back(lower(dtype_info(dtype).name));
-  }
+  std::vector<std::string> names = QuantRecipe::names();
+  names.insert(names.begin(), "auto");
   return names;
-}
-
-std::optional<DType> type_of(const std::string& name) {
-  for (int i = 0; i < kNumDTypes; ++i)
-    if (lower(dtype_info(static_cast<DType>(i)).name) == name) return static_cast<DType>(i);
-  return std::nullopt;
 }
 
 void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
@@ -73,10 +59,14 @@ Outcome convert(const Flags& flags) {
     vocabulary = std::move(*read);
     options.add_vocabulary = [&](GgufWriter& writer) { set_vocabulary(vocabulary, writer); };
   }
-  options.type = type_of(flags.type);
-  ProgressBar bar("converting", flags.quiet);
+  options.recipe = QuantRecipe::find(flags.type);
+  options.num_threads = flags.threads;
+  terminal::SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
+  std::optional<ProgressBar> bar;  // from the first byte on: what is refused needs none
   options.progress = [&](std::int64_t done, std::int64_t total) {
-    bar.update_bytes(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+    if (!bar) bar.emplace("converting", flags.quiet);
+    bar->update_bytes(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+    return !signals.take().has_value();
   };
   return convert_to_gguf(*checkpoint, flags.out, options);
 }
@@ -92,16 +82,22 @@ void add_convert(CLI::App& app, Invocation& invocation) {
   command.add_option("OUT", flags->out, "The file to write; must not be there")->required();
   command
       .add_option("--type", flags->type,
-                  "Of the weight matrices: auto (as stored), f32, f16, bf16, q8_0, ...")
+                  "Of the weight matrices: auto (as stored), f16, bf16, q8_0, q4_k_m, ...")
       ->capture_default_str()
       ->transform(CLI::IsMember(type_names(), CLI::ignore_case));
+  command.add_option("--threads", flags->threads, "Threads (default: every core it may use)")
+      ->check(CLI::Range(0, 1024))
+      ->envname("DUNLIN_THREADS");
   command.add_flag("--no-vocabulary", flags->no_vocabulary, "Weights alone");
   command.add_flag("--quiet", flags->quiet, "No progress bar");
-  command.footer("Example:\n  dunlin convert ./SmolLM2-135M-Instruct smollm2.gguf --type q8_0");
+  command.footer("Example:\n  dunlin convert ./SmolLM2-135M-Instruct smollm2.gguf --type q4_k_m");
   command.callback([flags, &invocation] {
     invocation.run = [flags] {
+      constexpr int kInterruptedCode = 128 + SIGINT;
       const Outcome done = convert(*flags);
-      return done ? 0 : report(done.error());
+      if (done) return 0;
+      const int code = report(done.error());
+      return done.error().code() == StatusCode::kCancelled ? kInterruptedCode : code;
     };
   });
 }

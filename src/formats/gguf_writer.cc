@@ -132,6 +132,7 @@ void GgufWriter::add_tensor(std::string_view name, DType dtype, std::span<const 
   const std::size_t given = bytes.size();
   add_tensor(name, dtype, shape, [bytes = std::move(bytes)](std::span<std::byte> out) {
     std::memcpy(out.data(), bytes.data(), out.size());
+    return Outcome();
   });
   DUNLIN_CHECK(tensors_.back().size_bytes == given, "a tensor's bytes are not its shape's");
 }
@@ -181,7 +182,8 @@ std::vector<std::byte> GgufWriter::build() const {
   std::memcpy(out.data(), head.data(), head.size());
   std::uint64_t at = head.size();
   for (const Tensor& tensor : tensors_) {
-    tensor.fill(std::span(out).subspan(at, tensor.size_bytes));
+    const Outcome filled = tensor.fill(std::span(out).subspan(at, tensor.size_bytes));
+    DUNLIN_CHECK(filled.has_value(), "a tensor could not be made");
     at += padded(tensor.size_bytes);
   }
   return out;
@@ -206,7 +208,7 @@ Outcome GgufWriter::write(const std::string& path) const {
   std::string bytes;
   for (const Tensor& tensor : tensors_) {
     bytes.assign(padded(tensor.size_bytes), '\0');
-    tensor.fill(std::as_writable_bytes(std::span(bytes)).first(tensor.size_bytes));
+    DUNLIN_TRY(tensor.fill(std::as_writable_bytes(std::span(bytes)).first(tensor.size_bytes)));
     if (!part.write(bytes)) return cannot_write(path, errno);
   }
   if (is_there()) return taken();  // it came meanwhile

@@ -17,8 +17,8 @@ namespace dunlin {
 
 class GgufWriter {
  public:
-  // Writes the tensor's bytes to `out`, which has its whole size.
-  using Fill = std::function<void(std::span<std::byte> out)>;
+  // Writes the tensor's bytes to `out`, which has its whole size. An error ends the writing.
+  using Fill = std::function<Outcome(std::span<std::byte> out)>;
 
   explicit GgufWriter(std::uint32_t alignment = 32);
 
@@ -41,11 +41,11 @@ class GgufWriter {
   void add_tensor(std::string_view name, DType dtype, std::span<const std::int64_t> shape,
                   Fill fill);
 
-  // The whole file in memory.
+  // The whole file in memory; fills must not fail (CHECK).
   std::vector<std::byte> build() const;
 
   // Writes to PATH.part and renames it. kAlreadyExists where `path` is there; a Status with the
-  // system's reason where writing fails, PATH.part then being removed.
+  // system's reason where writing fails, or the fill's own; PATH.part is removed then.
   Outcome write(const std::string& path) const;
 
  private:

@@ -1,6 +1,6 @@
 #include "model/convert.h"
 
-#include <cstring>
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -8,27 +8,24 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.h"
+#include "cpu/thread_pool.h"
 #include "model/registry.h"
 #include "model/weights.h"
-#include "quant/dequantize.h"
-#include "quant/quantize.h"
+#include "quant/finite_check.h"
+#include "quant/row_converter.h"
 #include "tensor/row_order.h"
 
 namespace dunlin {
 namespace {
 
+constexpr std::int64_t kSliceBytes = 32 << 20;   // of a tensor, between two reports of progress
+constexpr std::int64_t kChunkBytes = 128 << 10;  // of a slice, for a thread
+
 // llama.cpp's number for "mostly of this type".
-std::uint32_t file_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32: return 0;
-    case DType::kQ4_0: return 2;
-    case DType::kQ4_1: return 3;
-    case DType::kQ8_0: return 7;
-    case DType::kQ5_0: return 8;
-    case DType::kQ5_1: return 9;
-    case DType::kBF16: return 32;
-    default: return 1;  // F16
-  }
+std::uint32_t file_type(const std::optional<QuantRecipe>& recipe, DType stored) {
+  if (recipe) return recipe->file_type();
+  return stored == DType::kF32 ? 0 : stored == DType::kBF16 ? 32 : 1;
 }
 
 // One tensor of the file: a tensor of the checkpoint, or its experts' one behind the other.
@@ -58,14 +55,8 @@ bool is_q_or_k(std::string_view name) {
   return name.find(".attn_q.") != name.npos || name.find(".attn_k.") != name.npos;
 }
 
-DType output_type(const std::string& name, const TensorView& view, std::optional<DType> wanted) {
-  if (view.rank < 2 || name.find("ffn_gate_inp") != name.npos) return DType::kF32;
-  const DType dtype = wanted.value_or(view.dtype);
-  return view.cols() % dtype_info(dtype).block_size == 0 ? dtype : DType::kF16;
-}
-
 std::map<std::string, Output> outputs_of(const HfCheckpoint& checkpoint, const ModelConfig& config,
-                                         std::optional<DType> wanted) {
+                                         const std::optional<QuantRecipe>& recipe) {
   std::map<std::string, Output> outputs;
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     const auto expert = expert_of(tensor.name);
@@ -74,32 +65,76 @@ std::map<std::string, Output> outputs_of(const HfCheckpoint& checkpoint, const M
     const std::size_t idx = expert ? expert->second : 0;
     if (output.parts.size() <= idx) output.parts.resize(idx + 1);
     output.parts[idx] = tensor.view;
-    output.dtype = output_type(name, tensor.view, wanted);
+    output.dtype = is_never_quantized(name, tensor.view)
+                       ? DType::kF32
+                       : loaded_type(recipe, name, tensor.view, config);
     if (config.gguf_interleaves_qk && is_q_or_k(name))
       output.order.interleaved_head_dim = config.head_dim;
   }
   return outputs;
 }
 
-// Row (of a vector: element) r of the checkpoint goes to stored_row(r) of the file.
-void write_part(const TensorView& view, const Output& output, std::byte* out) {
-  const bool is_vector = view.rank == 1;
-  const std::int64_t rows = is_vector ? view.cols() : view.rows();
-  const std::int64_t cols = is_vector ? 1 : view.cols();
-  const std::int64_t in_bytes = row_bytes(view.dtype, cols);
-  const std::int64_t out_bytes = row_bytes(output.dtype, cols);
-  std::vector<float> floats(static_cast<std::size_t>(cols));
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::byte* src = view.data + row * in_bytes;
-    std::byte* dst = out + output.order.stored_row(row) * out_bytes;
-    if (view.dtype == output.dtype) {
-      std::memcpy(dst, src, static_cast<std::size_t>(in_bytes));
-      continue;
+// Writes tensors' bytes, with all threads.
+class TensorMaker {
+ public:
+  TensorMaker(const HfCheckpoint& checkpoint, const ConvertOptions& options,
+              std::int64_t total_bytes)
+      : checkpoint_(checkpoint),
+        options_(options),
+        total_bytes_(total_bytes),
+        pool_(options.num_threads) {}
+
+  Outcome make(const Output& output, std::span<std::byte> out) {
+    const std::size_t part_bytes = out.size() / output.parts.size();
+    for (std::size_t i = 0; i < output.parts.size(); ++i) {
+      DUNLIN_TRY(make_part(output.parts[i], output, out.data() + i * part_bytes));
+      checkpoint_.release(output.parts[i]);
     }
-    dequantize(view.dtype, src, floats.data(), cols);
-    quantize(output.dtype, floats.data(), dst, cols);
+    return {};
   }
-}
+
+ private:
+  // Row (of a vector: element) r of the checkpoint goes to stored_row(r) of the file.
+  Outcome make_part(TensorView view, const Output& output, std::byte* out) {
+    if (view.rank == 1) {
+      view.rank = 2;
+      view.shape = {view.shape[0], 1, 1, 1};
+    }
+    const std::int64_t in_bytes = row_bytes(view.dtype, view.cols());
+    const std::int64_t out_bytes = row_bytes(output.dtype, view.cols());
+    FiniteCheck finite(view, output.dtype);
+    const auto make_rows = [&](std::int64_t first, std::int64_t end) {
+      RowConverter converter(view.dtype, output.dtype, view.cols());
+      for (std::int64_t row = first; row < end; ++row) {
+        std::byte* dst = out + output.order.stored_row(row) * out_bytes;
+        if (!converter.convert(view.data + row * in_bytes, dst)) finite.found(row);
+      }
+    };
+    const std::int64_t slice = std::max<std::int64_t>(1, kSliceBytes / in_bytes);
+    const std::int64_t chunk = std::max<std::int64_t>(1, kChunkBytes / in_bytes);
+    for (std::int64_t first = 0; first < view.rows(); first += slice) {
+      const std::int64_t end = std::min(first + slice, view.rows());
+      const auto num_chunks = static_cast<int>((end - first + chunk - 1) / chunk);
+      pool_.parallel_for(num_chunks, [&](int idx, int) {
+        make_rows(first + idx * chunk, std::min(first + (idx + 1) * chunk, end));
+      });
+      DUNLIN_TRY(report((end - first) * in_bytes));
+    }
+    return finite.outcome();
+  }
+
+  Outcome report(std::int64_t bytes) {
+    done_bytes_ += bytes;
+    if (!options_.progress || options_.progress(done_bytes_, total_bytes_)) return {};
+    return fail(StatusCode::kCancelled, "interrupted");
+  }
+
+  const HfCheckpoint& checkpoint_;
+  const ConvertOptions& options_;
+  const std::int64_t total_bytes_;
+  std::int64_t done_bytes_ = 0;
+  ThreadPool pool_;
+};
 
 std::vector<std::int64_t> shape_of(const Output& output) {
   const TensorView& view = output.parts.front();
@@ -133,7 +168,7 @@ void set_metadata(const HfCheckpoint& checkpoint, const ConvertOptions& options,
       set_value(key, value, writer);
   }
   const auto embedding = checkpoint.find("token_embd.weight");
-  writer.set_u32("general.file_type", file_type(options.type.value_or(embedding->dtype)));
+  writer.set_u32("general.file_type", file_type(options.recipe, embedding->dtype));
   writer.set_u32("general.quantization_version", 2);
   if (options.add_vocabulary)
     options.add_vocabulary(writer);
@@ -147,23 +182,21 @@ Outcome convert_to_gguf(const HfCheckpoint& checkpoint, const std::string& path,
                         const ConvertOptions& options) {
   DUNLIN_ASSIGN(config, read_config(checkpoint));
   DUNLIN_TRY(check_checkpoint(config, checkpoint));
-  const std::map<std::string, Output> outputs = outputs_of(checkpoint, config, options.type);
-  std::int64_t total_bytes = 0, done_bytes = 0;
+  const std::map<std::string, Output> outputs = outputs_of(checkpoint, config, options.recipe);
+  std::int64_t total_bytes = 0;
   for (const auto& [name, output] : outputs)
     for (const TensorView& part : output.parts) total_bytes += part.size_bytes();
   GgufWriter writer;
   set_metadata(checkpoint, options, writer);
+  TensorMaker maker(checkpoint, options, total_bytes);
   for (const auto& entry : outputs) {
-    const Output& output = entry.second;
-    writer.add_tensor(entry.first, output.dtype, shape_of(output), [&](std::span<std::byte> out) {
-      const std::size_t part_bytes = out.size() / output.parts.size();
-      for (std::size_t i = 0; i < output.parts.size(); ++i) {
-        write_part(output.parts[i], output, out.data() + i * part_bytes);
-        checkpoint.release(output.parts[i]);
-        done_bytes += output.parts[i].size_bytes();
-        if (options.progress) options.progress(done_bytes, total_bytes);
-      }
-    });
+    const auto fill = [&](std::span<std::byte> out) {
+      Outcome made = maker.make(entry.second, out);
+      if (made || made.error().code() == StatusCode::kCancelled) return made;
+      return Outcome(tl::unexpected<Status>(made.error().with_prefix(
+          fmt::format("{}: tensor {}", checkpoint.path(), quote_for_message(entry.first)))));
+    };
+    writer.add_tensor(entry.first, entry.second.dtype, shape_of(entry.second), fill);
   }
   DUNLIN_TRY(writer.write(path));
   Outcome unchanged = checkpoint.check_unchanged();

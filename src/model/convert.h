@@ -9,20 +9,23 @@
 #include "dunlin/status.h"
 #include "formats/gguf_writer.h"
 #include "model/hf_checkpoint.h"
+#include "model/quant_recipe.h"
 
 namespace dunlin {
 
 struct ConvertOptions {
-  // Of weight matrices: a type that can_quantize(). nullopt: as stored. Rows that are no whole
-  // blocks become F16. Vectors and the routers of experts are always F32.
-  std::optional<DType> type;
+  // nullopt: matrices as stored; vectors, routers and learned positions are F32 either way.
+  std::optional<QuantRecipe> recipe;
+  int num_threads = 0;  // 0: default_num_threads()
   // Adds the tokenizer's keys; empty: a file without a vocabulary.
   std::function<void(GgufWriter& writer)> add_vocabulary;
-  // Called after each tensor with the bytes read so far and in all.
-  std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)> progress;
+  // Called with the bytes read so far and in all, some times a tensor; false stops (kCancelled).
+  std::function<bool(std::int64_t done_bytes, std::int64_t total_bytes)> progress;
 };
 
-// Checks the checkpoint as for use, then writes `path` (kAlreadyExists where it is there).
+// Checks the checkpoint as for use, then writes `path` (kAlreadyExists where it is there). Refuses,
+// naming tensor and row, a value that is not a finite number, and one that the wanted type can't
+// hold. No file is left behind by what fails or is stopped.
 Outcome convert_to_gguf(const HfCheckpoint& checkpoint, const std::string& path,
                         const ConvertOptions& options);
 

@@ -3,11 +3,15 @@ folder leaves no file.
 
 Usage: convert_test.py PATH_TO_DUNLIN PATH_TO_TESTS"""
 
+import json
 import pathlib
+import signal
+import struct
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 
 DUNLIN, TESTS = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -33,7 +37,7 @@ class ConvertTest(unittest.TestCase):
         cls.scratch.cleanup()
 
     def test_the_file_is_one_that_inspect_takes(self):
-        for kind in ("auto", "f16", "Q8_0"):
+        for kind in ("auto", "f16", "Q8_0", "q4_k_m"):
             out = self.folder / f"{kind}.gguf"
             done = dunlin("convert", "--no-vocabulary", "--type", kind, self.model, out)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -66,9 +70,55 @@ class ConvertTest(unittest.TestCase):
         self.assertIn("--no-vocabulary", done.stderr)
 
     def test_types_that_cannot_be_written_are_named(self):
-        done = dunlin("convert", "--type", "q4_k", self.model, self.folder / "k.gguf")
+        done = dunlin("convert", "--type", "iq4_xs", self.model, self.folder / "k.gguf")
         self.assertEqual(done.returncode, 2)
         self.assertIn("q8_0", done.stderr)
+        self.assertIn("q4_k_m", done.stderr)
+
+    def test_what_is_refused_is_not_said_to_be_converting(self):
+        out = self.folder / "there2.gguf"
+        out.write_text("mine")
+        for model, target in ((self.model, out), (self.folder / "nothing", self.folder / "none.gguf")):
+            done = dunlin("convert", "--no-vocabulary", model, target)
+            self.assertEqual(done.returncode, 1)
+            self.assertNotIn("converting", done.stderr)
+
+    def test_an_interrupted_conversion_leaves_nothing(self):
+        model = self.folder / "large"
+        model.mkdir()
+        rows, width = 400_000, 1024
+        (model / "config.json").write_text(json.dumps({
+            "architectures": ["LlamaForCausalLM"], "hidden_size": width, "num_hidden_layers": 1,
+            "num_attention_heads": 16, "intermediate_size": 256, "vocab_size": rows,
+            "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "tie_word_embeddings": True}))
+        layer = "model.layers.0."
+        shapes = {
+            "model.norm.weight": [width], layer + "input_layernorm.weight": [width],
+            layer + "post_attention_layernorm.weight": [width],
+            **{f"{layer}self_attn.{name}_proj.weight": [width, width] for name in "qkvo"},
+            layer + "mlp.gate_proj.weight": [256, width], layer + "mlp.up_proj.weight": [256, width],
+            layer + "mlp.down_proj.weight": [width, 256], "model.embed_tokens.weight": [rows, width]}
+        header, end = {}, 0
+        for name, shape in shapes.items():
+            begin, end = end, end + 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
+            header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
+        text = json.dumps(header).encode()
+        with open(model / "model.safetensors", "wb") as file:  # sparse: zeros that take no room
+            file.write(struct.pack("<Q", len(text)) + text)
+            file.truncate(8 + len(text) + end)
+        out = self.folder / "large.gguf"
+        part = pathlib.Path(f"{out}.part")
+        with subprocess.Popen([DUNLIN, "convert", "--no-vocabulary", "--type", "q4_k", "--threads", "1",
+                               str(model), str(out)], stderr=subprocess.PIPE, text=True) as process:
+            deadline = time.monotonic() + 60
+            while not part.exists() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            message = process.communicate(timeout=120)[1]
+        self.assertEqual(process.returncode, 130, message)
+        self.assertIn("interrupted", message)
+        self.assertFalse(part.exists())
+        self.assertFalse(out.exists())
 
 
 if __name__ == "__main__":
