@@ -116,14 +116,16 @@ void print_json(const FileFacts& facts) {
   fmt::print("{}\n", out.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-int inspect(const std::string& reference, const std::string& output, const FetchOptions& fetch) {
+int inspect(const std::string& reference, const std::string& output, const std::string& quantize,
+            const FetchOptions& fetch) {
   const auto model = resolve_model(reference, fetch);
   if (!model) return report(model.error());
   auto facts = [&] {
     ProgressBar bar("reading weights", !ProgressBar::on_terminal());
-    return check_file(model->path, [&](std::int64_t done, std::int64_t total) {
-      bar.update_bytes(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
-    });
+    return check_file(
+        model->path, QuantRecipe::find(quantize), [&](std::int64_t done, std::int64_t total) {
+          bar.update_bytes(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
+        });
   }();
   if (!facts) return report(facts.error());
   output == "json" ? print_json(*facts) : print_text(*facts);
@@ -134,13 +136,14 @@ int inspect(const std::string& reference, const std::string& output, const Fetch
 
 void add_inspect(CLI::App& app, Invocation& invocation) {
   struct Flags {
-    std::string model, output = "text";
+    std::string model, output = "text", quantize;
     FetchOptions fetch;
   };
   auto flags = std::make_shared<Flags>();
   CLI::App& command =
       *app.add_subcommand("inspect", "Check a model file or folder wholly and show what is in it");
   add_model_options(command, "MODEL", flags->model, flags->fetch);
+  add_quantize_option(command, flags->quantize);
   command.add_option("--output", flags->output, "text or json")
       ->check(CLI::IsMember({"text", "json"}));
   command.footer(
@@ -148,7 +151,9 @@ void add_inspect(CLI::App& app, Invocation& invocation) {
       "where.\n\n"
       "Example:\n  dunlin inspect model.gguf --output json");
   command.callback([flags, &invocation] {
-    invocation.run = [flags] { return inspect(flags->model, flags->output, flags->fetch); };
+    invocation.run = [flags] {
+      return inspect(flags->model, flags->output, flags->quantize, flags->fetch);
+    };
   });
 }
 

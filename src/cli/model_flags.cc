@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "model/quant_recipe.h"
+
 namespace dunlin::cli {
 
 CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::string& model,
@@ -12,6 +14,14 @@ CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::
   option->required();
   command.add_flag("--offline", fetch.offline, "Never fetch a model")->envname("DUNLIN_OFFLINE");
   return *option;
+}
+
+void add_quantize_option(CLI::App& command, std::string& recipe) {
+  command
+      .add_option("--quantize", recipe,
+                  "Turns F32, F16 and BF16 weights into this type on load: q8_0, q6_k, q4_k_m, ...")
+      ->transform(CLI::IsMember(QuantRecipe::names(), CLI::ignore_case))
+      ->envname("DUNLIN_QUANTIZE");
 }
 
 void add_isa_option(CLI::App& command, std::string& isa) {

@@ -16,6 +16,9 @@ namespace dunlin::cli {
 CLI::Option& add_model_options(CLI::App& command, const std::string& name, std::string& model,
                                FetchOptions& fetch);
 
+// Adds --quantize: the name of a QuantRecipe, or "" for weights as stored.
+void add_quantize_option(CLI::App& command, std::string& recipe);
+
 // Adds --isa.
 void add_isa_option(CLI::App& command, std::string& isa);
 

@@ -1,8 +1,8 @@
 // From what the user calls a model to a file on disk, fetching it first where needed.
 //
-// A model is a path to a GGUF file or to a Hugging Face folder, a name of the registry (smollm2-135m), or
-// hf:ORG/REPO/FILE.gguf, or hf:ORG/REPO for the folder (without hf: where no such path is here).
-// Fetched files live in the cache folder: $DUNLIN_CACHE, else
+// A model is a path to a GGUF file or to a Hugging Face folder, a name of the registry
+// (smollm2-135m), or hf:ORG/REPO/FILE.gguf, or hf:ORG/REPO for the folder (without hf: where no
+// such path is here). Fetched files live in the cache folder: $DUNLIN_CACHE, else
 // $XDG_CACHE_HOME/dunlin, else ~/.cache/dunlin, under models/.
 #pragma once
 

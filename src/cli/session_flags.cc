@@ -36,6 +36,7 @@ Result<std::string> template_text(const std::string& flag) {
 
 void add_session_flags(CLI::App& command, SessionFlags& flags) {
   add_model_options(command, "MODEL", flags.model, flags.fetch).envname("DUNLIN_MODEL");
+  add_quantize_option(command, flags.session.quantize);
   EngineConfig& engine = flags.session.engine;
   command
       .add_option(

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -21,14 +20,15 @@
 namespace dunlin {
 namespace {
 
-void add_tensors(const Checkpoint& checkpoint, FileFacts& facts) {
-  const ModelSummary summary = summarize_tensors(checkpoint);
+using Recipe = std::optional<QuantRecipe>;
+
+void add_tensors(const Checkpoint& checkpoint, const ModelConfig& config, const Recipe& recipe,
+                 FileFacts& facts) {
+  const ModelSummary summary = summarize_tensors(checkpoint, config, recipe);
   facts.num_params = summary.num_params;
   facts.weight_bytes = summary.weight_bytes;
-  std::map<std::string, std::int64_t> by_dtype;
-  for (const CheckpointTensor& tensor : checkpoint.tensors())
-    by_dtype[std::string(dtype_info(tensor.view.dtype).name)] += tensor.view.size_bytes();
-  facts.bytes_by_dtype.assign(by_dtype.begin(), by_dtype.end());
+  for (const auto& [dtype, bytes] : summary.bytes_by_dtype)
+    facts.bytes_by_dtype.emplace_back(dtype_info(dtype).name, bytes);
   std::sort(facts.bytes_by_dtype.begin(), facts.bytes_by_dtype.end(),
             [](const auto& a, const auto& b) { return a.second > b.second; });
 }
@@ -104,16 +104,18 @@ Outcome check_values(const Checkpoint& checkpoint, const Progress& progress) {
   return checkpoint.check_unchanged();
 }
 
-Outcome check_weights(const Checkpoint& checkpoint, const Progress& progress, FileFacts& facts) {
+Outcome check_weights(const Checkpoint& checkpoint, const Recipe& recipe, const Progress& progress,
+                      FileFacts& facts) {
   DUNLIN_ASSIGN(config, read_config(checkpoint));
   DUNLIN_TRY(check_checkpoint(config, checkpoint));
   DUNLIN_TRY(check_values(checkpoint, progress));
-  add_tensors(checkpoint, facts);
+  add_tensors(checkpoint, config, recipe, facts);
   add_config(config, facts);
   return {};
 }
 
-Result<FileFacts> check_folder(const std::string& path, const Progress& progress) {
+Result<FileFacts> check_folder(const std::string& path, const Recipe& recipe,
+                               const Progress& progress) {
   DUNLIN_ASSIGN(checkpoint, HfCheckpoint::open(path));
   FileFacts facts;
   facts.format = FileFormat::kHuggingFace;
@@ -130,11 +132,12 @@ Result<FileFacts> check_folder(const std::string& path, const Progress& progress
     facts.tokenizer = "tokenizer.json";
     facts.chat_template = text.chat_template != nullptr;
   }
-  DUNLIN_TRY(check_weights(*checkpoint, progress, facts));
+  DUNLIN_TRY(check_weights(*checkpoint, recipe, progress, facts));
   return facts;
 }
 
-Result<FileFacts> check_gguf(const std::string& path, const Progress& progress) {
+Result<FileFacts> check_gguf(const std::string& path, const Recipe& recipe,
+                             const Progress& progress) {
   DUNLIN_ASSIGN(file, GgufFile::open(path));
   FileFacts facts;
   facts.path = path;
@@ -155,16 +158,17 @@ Result<FileFacts> check_gguf(const std::string& path, const Progress& progress) 
   if (facts.tokenizer != "none") DUNLIN_TRY(make_tokenizer(*file));
   if (facts.vocabulary_only) return facts;
   DUNLIN_ASSIGN(checkpoint, GgufCheckpoint::create(file));
-  DUNLIN_TRY(check_weights(*checkpoint, progress, facts));
+  DUNLIN_TRY(check_weights(*checkpoint, recipe, progress, facts));
   return facts;
 }
 
 }  // namespace
 
-Result<FileFacts> check_file(const std::string& path, const Progress& progress) {
+Result<FileFacts> check_file(const std::string& path, const Recipe& recipe,
+                             const Progress& progress) {
   std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? check_folder(path, progress)
-                                                      : check_gguf(path, progress);
+  return std::filesystem::is_directory(path, ignored) ? check_folder(path, recipe, progress)
+                                                      : check_gguf(path, recipe, progress);
 }
 
 }  // namespace dunlin

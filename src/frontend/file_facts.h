@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dunlin/status.h"
+#include "model/quant_recipe.h"
 
 namespace dunlin {
 
@@ -42,9 +44,10 @@ struct FileFacts {
 
 // Structure, metadata, vocabulary, chat template, every tensor's name, type and shape, and that
 // every weight is a finite number, on all cores. The error is one line that names the file and
-// what is wrong in it. progress: bytes of weights read so far, or null.
+// what is wrong in it. progress: bytes of weights read so far, or null. Sizes and types of weights
+// are those that they have when the model is opened with `recipe`.
 Result<FileFacts> check_file(
-    const std::string& path,
+    const std::string& path, const std::optional<QuantRecipe>& recipe,
     const std::function<void(std::int64_t done, std::int64_t total)>& progress);
 
 }  // namespace dunlin

@@ -30,11 +30,13 @@ Result<std::unique_ptr<Session>> Session::open(
   LoadOptions options;
   DUNLIN_ASSIGN(isa, parse_isa(config.isa));
   options.isa = isa;
+  DUNLIN_ASSIGN(recipe, QuantRecipe::parse(config.quantize));
+  options.recipe = recipe;
   options.num_threads = config.num_threads;
   options.max_context = config.engine.max_context;
   if (progress) {
     options.progress = [&](std::int64_t done, std::int64_t total) {
-      progress("packing weights",
+      progress(config.quantize.empty() ? "packing weights" : "quantising weights",
                total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1);
     };
   }

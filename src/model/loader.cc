@@ -51,6 +51,19 @@ std::vector<std::byte> transposed(const TensorView& stored, TensorView& view) {
   return bytes;
 }
 
+bool is_float(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
+// The type that a matrix is packed as.
+Result<DType> packed_type(const FoundTensor& tensor, const TensorView& view,
+                          const ModelConfig& config, const LoadOptions& options) {
+  const DType dtype = loaded_type(options.recipe, tensor.name, view, config);
+  if (dtype == view.dtype || is_float(tensor.view.dtype)) return dtype;
+  return invalid(fmt::format("tensor {} is stored as {}; --quantize needs F32, F16 or BF16",
+                             tensor.name, dtype_info(tensor.view.dtype).name));
+}
+
 Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
                              const LoadOptions& options, ThreadPool& pool) {
   Weights weights;
@@ -68,7 +81,8 @@ Result<Weights> load_weights(const WeightSource& source, const ModelConfig& conf
     }
     TensorView view = tensor.view;
     if (tensor.is_transposed) made.push_back(transposed(tensor.view, view));
-    packer.add(view, tensor.order, *slot.matrix);
+    DUNLIN_ASSIGN(dtype, packed_type(tensor, view, config, options));
+    packer.add(view, tensor.order, *slot.matrix, dtype);
     matrices.push_back({slot.name, tensor.view});
     total_bytes += tensor.view.size_bytes();
   }

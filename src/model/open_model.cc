@@ -11,16 +11,20 @@
 
 namespace dunlin {
 
-ModelSummary summarize_tensors(const Checkpoint& checkpoint) {
+ModelSummary summarize_tensors(const Checkpoint& checkpoint, const ModelConfig& config,
+                               const std::optional<QuantRecipe>& recipe) {
   ModelSummary summary;
   std::array<std::int64_t, kNumDTypes> by_dtype{};
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
-    const std::int64_t count = tensor.view.num_elements();
+    TensorView view = tensor.view;
+    view.dtype = loaded_type(recipe, tensor.name, view, config);
+    const std::int64_t count = view.num_elements();
     summary.num_params += count;
-    summary.weight_bytes += tensor.view.size_bytes();
-    if (!tensor.name.starts_with("blk.") || tensor.view.rank < 2) continue;
+    summary.weight_bytes += view.size_bytes();
+    summary.bytes_by_dtype[view.dtype] += view.size_bytes();
+    if (!tensor.name.starts_with("blk.") || view.rank < 2) continue;
     summary.layer_weights += count;
-    by_dtype[static_cast<std::size_t>(tensor.view.dtype)] += count;
+    by_dtype[static_cast<std::size_t>(view.dtype)] += count;
   }
   std::size_t main_idx = 0;
   for (std::size_t i = 1; i < by_dtype.size(); ++i)
@@ -51,7 +55,7 @@ Result<OpenedModel> open_model(std::shared_ptr<const Checkpoint> checkpoint,
   auto model = load_model(*checkpoint, config, options);
   if (!model) return tl::unexpected(model.error().with_prefix(checkpoint->path()));
   DUNLIN_TRY(checkpoint->check_unchanged());
-  const ModelSummary summary = summarize_tensors(*checkpoint);
+  const ModelSummary summary = summarize_tensors(*checkpoint, config, options.recipe);
   return OpenedModel{std::move(checkpoint), std::move(config), summary, std::move(*model)};
 }
 

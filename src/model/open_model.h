@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "formats/checkpoint.h"
@@ -12,15 +14,17 @@
 
 namespace dunlin {
 
-// What a checkpoint's tensors amount to.
+// What a checkpoint's tensors amount to, as they are once loaded.
 struct ModelSummary {
   std::int64_t num_params = 0;
-  std::int64_t weight_bytes = 0;   // of all tensors, as stored
+  std::int64_t weight_bytes = 0;   // of all tensors
   std::int64_t layer_weights = 0;  // elements of the layers' matrices
   std::int64_t head_weights = 0;   // elements of the matrix that gives logits
   std::string main_dtype;          // the type that holds most of the layers' weights
+  std::map<DType, std::int64_t> bytes_by_dtype;
 };
-ModelSummary summarize_tensors(const Checkpoint& checkpoint);
+ModelSummary summarize_tensors(const Checkpoint& checkpoint, const ModelConfig& config,
+                               const std::optional<QuantRecipe>& recipe);
 
 // A GGUF file, or a folder with config.json and safetensors. Errors name the file.
 Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::string& path);

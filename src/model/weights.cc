@@ -252,7 +252,7 @@ Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& sl
                                shape_text(*view), wanted));
   }
   DUNLIN_TRY(check_type(name, *view, is_matrix));
-  return FoundTensor{is_part ? part_of(slot, *view) : *view,
+  return FoundTensor{name, is_part ? part_of(slot, *view) : *view,
                      source.interleaves_qk() ? slot.gguf_order : RowOrder{}, is_transposed};
 }
 

@@ -96,6 +96,7 @@ std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights
 // The tensor of a slot: of the model's shape and of a type that can be computed with. The message
 // names the tensor.
 struct FoundTensor {
+  std::string name;  // of the tensor that the view is, or is a part of
   TensorView view;
   RowOrder order;
   bool is_transposed = false;  // the view is [cols, rows] of the slot

@@ -7,6 +7,7 @@
 
 #include "quant/dequantize.h"
 #include "quant/panel_codec.h"
+#include "quant/row_converter.h"
 
 namespace dunlin {
 namespace {
@@ -19,15 +20,14 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 }  // namespace
 
-void Packer::add(const TensorView& source, RowOrder row_order, PackedMatrix& target) {
-  tasks_.emplace_back(source, row_order, target);
-  target.dtype_ = source.dtype;
+void Packer::add(const TensorView& source, RowOrder row_order, PackedMatrix& target, DType as) {
+  tasks_.emplace_back(source, row_order, target, as);
+  target.dtype_ = as;
   target.isa_ = isa_;
   target.rows_ = source.rows();
   target.cols_ = source.cols();
-  target.panel_bytes_ = isa_ == Isa::kReference
-                            ? row_bytes(source.dtype, source.cols()) * kPanelRows
-                            : panel_codec(source.dtype).panel_bytes(target.cols_);
+  target.panel_bytes_ = isa_ == Isa::kReference ? row_bytes(as, source.cols()) * kPanelRows
+                                                : panel_codec(as).panel_bytes(target.cols_);
 }
 
 // Gives the targets their memory; returns the bytes of all.
@@ -50,21 +50,32 @@ std::int64_t Packer::allocate() {
 
 void Packer::pack_panel(Task& task, std::int64_t panel) const {
   const TensorView& source = task.source;
+  const DType dtype = task.target.dtype_;
   const std::int64_t stored_bytes = row_bytes(source.dtype, source.cols());
+  const std::int64_t bytes = row_bytes(dtype, source.cols());
   const std::byte* rows[kPanelRows] = {};
   std::byte* out = task.target.data_.data() + panel * task.target.panel_bytes_;
   const std::int64_t first = panel * kPanelRows;
   const std::int64_t count = std::min<std::int64_t>(kPanelRows, source.rows() - first);
   const auto stored_row = [&](std::int64_t r) { return task.row_order.stored_row(first + r); };
   for (std::int64_t r = 0; r < count; ++r) rows[r] = source.data + stored_row(r) * stored_bytes;
+  std::vector<std::byte> converted;
+  if (dtype != source.dtype) {
+    converted.resize(static_cast<std::size_t>(count * bytes));
+    RowConverter converter(source.dtype, dtype, source.cols());
+    for (std::int64_t r = 0; r < count; ++r) {
+      std::byte* row = converted.data() + r * bytes;
+      if (!converter.convert(rows[r], row)) task.finite.found(stored_row(r));
+      rows[r] = row;
+    }
+  }
   bool finite = true;
   if (isa_ == Isa::kReference) {
-    for (std::int64_t r = 0; r < count; ++r) {
-      std::memcpy(out + r * stored_bytes, rows[r], static_cast<std::size_t>(stored_bytes));
-    }
-    finite = all_finite(source.dtype, out, count * source.cols());
+    for (std::int64_t r = 0; r < count; ++r)
+      std::memcpy(out + r * bytes, rows[r], static_cast<std::size_t>(bytes));
+    finite = all_finite(dtype, out, count * source.cols());
   } else {
-    const PanelCodec& codec = panel_codec(source.dtype);
+    const PanelCodec& codec = panel_codec(dtype);
     codec.pack(rows, source.cols(), out);
     finite = codec.is_finite(out, source.cols());
   }

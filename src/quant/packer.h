@@ -1,5 +1,6 @@
 // Packs the matrices of a model in one go: all threads work on all matrices, without a pause
-// between two, and the packed bytes of all lie one behind the other in huge pages.
+// between two, and the packed bytes of all lie one behind the other in huge pages. Matrices may be
+// converted to another type on the way, panel by panel.
 #pragma once
 
 #include <atomic>
@@ -23,21 +24,25 @@ class Packer {
   // Isa::kReference keeps the stored rows (canonical order) for exact float loops.
   explicit Packer(Isa isa) : isa_(isa) {}
 
-  // Matrix number 0, 1, ... `target` must outlive run(), the source's bytes until it is packed.
-  void add(const TensorView& source, RowOrder row_order, PackedMatrix& target);
+  // Matrix number 0, 1, ... `target` must outlive run(), the source's bytes until it is packed. As
+  // it is stored, or converted to a type that can_quantize().
+  void add(const TensorView& source, RowOrder row_order, PackedMatrix& target, DType as);
+  void add(const TensorView& source, RowOrder row_order, PackedMatrix& target) {
+    add(source, row_order, target, source.dtype);
+  }
 
   // Packs all that were added; once. on_packed(idx) is called from any thread, from several at the
   // same time, when the source of matrix idx is read no more.
   void run(ThreadPool& pool, FunctionRef<void(std::size_t idx)> on_packed);
 
-  // After run(). kDataLoss, naming the stored row, where a value of matrix idx is not a finite
-  // number: it would turn every token into the same wrong one.
+  // After run(). What FiniteCheck says of matrix idx: a value that is not a finite number would
+  // turn every token into the same wrong one.
   Outcome outcome(std::size_t idx) const { return tasks_[idx].finite.outcome(); }
 
  private:
   struct Task {
-    Task(const TensorView& view, RowOrder order, PackedMatrix& packed)
-        : source(view), row_order(order), target(packed), finite(source) {}
+    Task(const TensorView& view, RowOrder order, PackedMatrix& packed, DType as)
+        : source(view), row_order(order), target(packed), finite(source, as) {}
     TensorView source;
     RowOrder row_order;
     PackedMatrix& target;

@@ -21,7 +21,7 @@ class GgufCases : public testing::TestWithParam<Case> {};
 TEST_P(GgufCases, EndsAsTheManifestSays) {
   const std::string path = kFolder + GetParam().name + ".gguf";
   ASSERT_TRUE(std::ifstream(path).good()) << path;
-  const auto facts = check_file(path, nullptr);
+  const auto facts = check_file(path, std::nullopt, nullptr);
   if (GetParam().expect == "load") {
     EXPECT_TRUE(facts) << GetParam().why << ": " << facts.error().message();
   }
