@@ -35,6 +35,7 @@ class Loader:
         self.requests = options.requests
         self.long_prompt = getattr(options, "long_prompt", 0)
         self.crowd = getattr(options, "crowd", 0)
+        self.soak_s = getattr(options, "soak_s", 0)
         self.rates = {}  # of each model, for mixed
 
     def has_flag(self, flag):
@@ -202,6 +203,27 @@ def crowd(loader, model, seed):
     return measure
 
 
+def soak(loader, model, seed):
+    """32 clients for as long as --soak-s says, a tenth of whom leave: whether memory and descriptors stay where they were
+    after the first tenth of the time."""
+    def measure(who):
+        if who != "dunlin":
+            return {}
+        with loader.server(who, model, CLIENTS, 256) as server:
+            begin, states, requests = time.monotonic(), [], 0
+            while (passed := time.monotonic() - begin) < loader.soak_s or len(states) < 2:
+                found = loader.load(server, "-n", 10 * CLIENTS, "--concurrency", CLIENTS, "--input-len", "4:128",
+                                    "--output-len", "1:96", "--ignore-eos", "--leave", 0.1, "--seed", seed + requests)
+                requests += found["num_prompts"]
+                if passed >= loader.soak_s / 10 or states:
+                    states.append(settled_state(server))
+        rss = [state["rss_mib"] for state in states]
+        return {"requests": requests, "MiB at first": rss[0], "MiB more at most": max(rss) - rss[0],
+                "descriptors more": states[-1]["descriptors"] - states[0]["descriptors"]}
+
+    return measure
+
+
 # Figures of which less is better; of the others more is.
 LESS_IS_BETTER = ("TTFT", "ITL", "TPOT", "of 3x", "lost", "more")
-WORKS = {"mixed": mixed, "prefix": prefix, "stall": stall, "cached": cached, "no-hits": no_hits, "crowd": crowd}
+WORKS = {"mixed": mixed, "prefix": prefix, "stall": stall, "cached": cached, "no-hits": no_hits, "crowd": crowd, "soak": soak}

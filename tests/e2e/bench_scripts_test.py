@@ -44,6 +44,13 @@ class Scripts(unittest.TestCase):
         figures = {result["figure"]: result["dunlin"] for result in record["results"]}
         self.assertEqual((figures["requests lost"], figures["descriptors more"]), ([0], [0]))
 
+    def test_a_soak_leaves_memory_flat(self):
+        record = json.loads(self.run_script("serving", "--rounds", "1", "--work", "soak", "--soak-s", "20", "--output",
+                                            "json", self.model))
+        figures = {result["figure"]: result["dunlin"][0] for result in record["results"]}
+        self.assertEqual(figures["descriptors more"], 0)
+        self.assertLess(figures["MiB more at most"], 8 + 0.05 * figures["MiB at first"], figures)
+
     def test_a_load_curve(self):
         plot, save = self.folder / "curve.svg", self.folder / "curve.json"
         text = self.run_script("load_curve", "--slots", "4", "--context", "128", "--requests", "12", "--rates", "20,60",
