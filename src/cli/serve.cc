@@ -19,11 +19,17 @@ struct ServeFlags {
   SessionFlags session;
   ServerConfig server;
   int grace_s = 10;
+  std::string prefix_disk_size = "8G";
 };
 
 int run_server(ServeFlags flags) {
   constexpr int kFilesBesides = 256;
   raise_file_limit(flags.server.max_connections + kFilesBesides);
+  PrefixDiskConfig& disk = flags.session.session.engine.prefix_disk;
+  auto disk_bytes = parse_bytes(flags.prefix_disk_size);
+  if (!disk_bytes) return report(disk_bytes.error().with_prefix("--prefix-cache-disk-size"));
+  disk.max_bytes = *disk_bytes;
+  disk.warn = [](const std::string& line) { fmt::print(stderr, "dunlin: {}\n", line); };
   auto session = open_session(flags.session);
   if (!session) return report(session.error());
   constexpr std::string_view kProgram = "dunlin ";
@@ -78,6 +84,21 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::Range(16, 1 << 16))
       ->capture_default_str()
       ->envname("DUNLIN_MAX_BATCH_TOKENS");
+  command
+      .add_flag_callback(
+          "--no-prefix-cache",
+          [&engine = flags.session.session.engine] { engine.prefix_cache = false; },
+          "Compute every prompt whole")
+      ->envname("DUNLIN_NO_PREFIX_CACHE");
+  command
+      .add_option("--prefix-cache-dir", flags.session.session.engine.prefix_disk.dir,
+                  "Folder that keeps the prefix cache across restarts (default: none)")
+      ->envname("DUNLIN_PREFIX_CACHE_DIR");
+  command
+      .add_option("--prefix-cache-disk-size", flags.prefix_disk_size,
+                  "Most that this folder may hold, as 512M or 8G")
+      ->capture_default_str()
+      ->envname("DUNLIN_PREFIX_CACHE_DISK_SIZE");
   command
       .add_option("--max-connections", server.max_connections, "Open connections; more get a 503")
       ->check(CLI::Range(1, 65536))

@@ -7,6 +7,7 @@
 
 #include "cpu/memory_limit.h"
 #include "formats/gguf_checkpoint.h"
+#include "frontend/kv_identity.h"
 #include "frontend/model_text.h"
 #include "frontend/session.h"
 #include "model/open_model.h"
@@ -48,6 +49,11 @@ Result<std::unique_ptr<Session>> Session::open(
     read = gguf != nullptr ? read_model_text(*gguf->file(), config.chat_template)
                            : read_model_text(config.model_path, config.chat_template);
   });
+  // So are the weights for their hash, where blocks are kept on disk.
+  std::string weights;
+  std::jthread hasher;
+  if (!config.engine.prefix_disk.dir.empty())
+    hasher = std::jthread([&] { weights = weights_hash(*checkpoint); });
   DUNLIN_ASSIGN(opened, open_model(checkpoint, options));
   reader.join();
   DUNLIN_ASSIGN(text, *std::move(read));
@@ -64,6 +70,10 @@ Result<std::unique_ptr<Session>> Session::open(
   parts.chat_template = std::move(text.chat_template);
   parts.tool_template = std::move(text.tool_template);
   EngineConfig& engine = parts.config.engine;
+  if (hasher.joinable()) {
+    hasher.join();
+    engine.prefix_disk.identity = kv_identity(weights, *opened.model);
+  }
   if (engine.available_bytes == 0) engine.available_bytes = memory_for_kv();
   DUNLIN_ASSIGN(created, Engine::create(std::move(opened.model), engine));
   parts.engine = std::move(created);

@@ -87,6 +87,21 @@ void add_counts(Page& page, const EngineStats& stats) {
                stats.model.weight_bytes_read);
 }
 
+void add_disk(Page& page, const DiskTierStats& disk) {
+  page.counter("dunlin:prefix_disk_blocks_read_total", "Cached blocks read from disk.",
+               disk.num_read);
+  page.counter("dunlin:prefix_disk_blocks_written_total", "Cached blocks written to disk.",
+               disk.num_written);
+  page.counter("dunlin:prefix_disk_blocks_dropped_total",
+               "Cached blocks not written: the disk was too slow, or full.", disk.num_dropped);
+  page.counter("dunlin:prefix_disk_blocks_evicted_total", "Cached blocks removed for want of room.",
+               disk.num_evicted);
+  page.counter("dunlin:prefix_disk_blocks_bad_total", "Files of the cache that were not right.",
+               disk.num_bad);
+  page.gauge("dunlin:prefix_disk_bytes", "Size of the prefix cache on disk.",
+             static_cast<double>(disk.num_bytes));
+}
+
 void add_histograms(Page& page, const EngineHistograms& histograms) {
   page.histogram("vllm:time_to_first_token_seconds", "From arrival to the first token.",
                  histograms.time_to_first_token);
@@ -137,6 +152,7 @@ std::string Metrics::render(const EngineStats& stats, const EngineConfig& config
               {"kv_cache_memory_bytes", std::to_string(config.kv_bytes)},
               {"enable_prefix_caching", config.prefix_cache ? "True" : "False"}});
   add_counts(page, stats);
+  if (!config.prefix_disk.dir.empty()) add_disk(page, stats.prefix_disk);
   add_histograms(page, stats.histograms);
   const std::lock_guard lock(mutex_);
   page.histogram("vllm:request_params_n", "Choices asked for in a request.", params_n_);

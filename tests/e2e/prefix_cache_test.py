@@ -1,5 +1,5 @@
 """The prefix cache over HTTP: what a hit tells and what it must not change, salts, the reset
-endpoint, preemption; on a model with full attention and on one with sliding windows.
+endpoint, preemption, the disk; on a model with full attention and on one with sliding windows.
 
 usage: prefix_cache_test.py DUNLIN MAKE_TINY_MODEL"""
 
@@ -131,6 +131,56 @@ class PrefixCache:
             server.wait_metric("vllm:kv_cache_usage_perc", 0)
             self.assertEqual(server.metric("dunlin:kv_cache_waste_perc"), 0)
 
+    def test_blocks_on_disk_survive_a_restart_and_change_no_bit(self):
+        ids = prompt(1, 200)
+        with tempfile.TemporaryDirectory() as folder:
+            flags = ("--prefix-cache-dir", folder + "/cache")
+            with self.serve(*flags) as server:
+                miss, cached = ask(server, ids)
+                self.assertEqual(cached, 0)
+                salted = ask(server, ids, cache_salt="s")
+                self.assertEqual(salted, (miss, 0))
+                server.wait_metric("dunlin:prefix_disk_blocks_written_total", 2 * 13)
+            with self.serve(*flags) as server:
+                self.assertEqual(ask(server, ids), (miss, 192))
+                self.assertEqual(server.metric("dunlin:prefix_disk_blocks_read_total"), 12)
+                self.assertEqual(ask(server, ids, cache_salt="t"), (miss, 0))
+                self.assertEqual(ask(server, ids, cache_salt="s"), (miss, 192))
+                # A second server on the same folder reads what is there.
+                with self.serve(*flags) as second:
+                    self.assertEqual(ask(second, ids), (miss, 192))
+                    self.assertIn("only reads", second.output())
+            other = pathlib.Path(folder) / "other.gguf"
+            subprocess.run([MAKE_TINY_MODEL, str(other), self.architecture, "F32", "2"], check=True)
+            with RunningServer(DUNLIN, str(other), *flags) as server:
+                self.assertEqual(ask(server, ids)[1], 0)
+
+    def test_damaged_blocks_are_dropped_with_a_warning(self):
+        ids = prompt(1, 200)
+        with tempfile.TemporaryDirectory() as folder:
+            with self.serve("--prefix-cache-dir", folder) as server:
+                miss, _ = ask(server, ids)
+                server.wait_metric("dunlin:prefix_disk_blocks_written_total", 13)
+            for path in pathlib.Path(folder).rglob("*.kv"):
+                data = bytearray(path.read_bytes())
+                data[len(data) // 2] ^= 1
+                path.write_bytes(data)
+            with self.serve("--prefix-cache-dir", folder) as server:
+                self.assertEqual(ask(server, ids), (miss, 0))
+                self.assertIn("is dropped: its checksum is wrong", server.output())
+                self.assertEqual(server.metric("dunlin:prefix_disk_blocks_bad_total"), 1)
+
+    def test_a_reset_clears_the_disk(self):
+        ids = prompt(1, 200)
+        with tempfile.TemporaryDirectory() as folder:
+            with self.serve("--prefix-cache-dir", folder) as server:
+                ask(server, ids)
+                server.wait_metric("dunlin:prefix_disk_blocks_written_total", 13)
+                post(server, "/reset_prefix_cache", {})
+                server.wait_metric("dunlin:prefix_disk_bytes", 0)
+            with self.serve("--prefix-cache-dir", folder) as server:
+                self.assertEqual(ask(server, ids)[1], 0)
+
 
 class FullAttention(PrefixCache, unittest.TestCase):
     architecture = "llama"
@@ -140,6 +190,23 @@ class FullAttention(PrefixCache, unittest.TestCase):
 class SlidingWindows(PrefixCache, unittest.TestCase):
     architecture = "gemma3"
     small_memory = "200K"
+
+
+class Refusals(unittest.TestCase):
+    def refusal(self, *flags):
+        command = [DUNLIN, "serve", model("llama"), "--port", "0", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        return done.stderr
+
+    def test_a_folder_or_size_that_cant_work_is_refused_by_name(self):
+        path = pathlib.Path(FOLDER.name) / "a-file"
+        path.write_text("x")
+        self.assertRegex(self.refusal("--prefix-cache-dir", str(path)), "--prefix-cache-dir.*a-file")
+        small = self.refusal("--prefix-cache-dir", FOLDER.name + "/c", "--prefix-cache-disk-size", "1K")
+        self.assertIn("give it more", small)
+        self.assertIn("--prefix-cache-disk-size", self.refusal("--prefix-cache-disk-size", "much"))
 
 
 if __name__ == "__main__":
