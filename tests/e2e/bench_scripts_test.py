@@ -1,5 +1,5 @@
-"""bench/serving and bench/load_curve from end to end, with a tiny model and Dunlin in the peer's place: what they print
-is complete. It asks nothing of the figures.
+"""bench/serving, bench/load_curve and bench/cached_prefix from end to end, with a tiny model and Dunlin in the peer's
+place: what they print is complete. It asks nothing of the figures.
 
 usage: bench_scripts_test.py DUNLIN MAKE_TINY_MODEL"""
 
@@ -50,6 +50,12 @@ class Scripts(unittest.TestCase):
         figures = {result["figure"]: result["dunlin"][0] for result in record["results"]}
         self.assertEqual(figures["descriptors more"], 0)
         self.assertLess(figures["MiB more at most"], 8 + 0.05 * figures["MiB at first"], figures)
+
+    def test_a_cached_prefix(self):
+        done = subprocess.run([BENCH / "cached_prefix", "--dunlin", DUNLIN, "--threads", "1", "--rounds", "1", "--prefix",
+                               "160", "--suffix", "8", self.model], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^\| tiny.gguf \|( [\d.]+ \|){3}( [\d.]+x \|){2} \d+ \|$")
 
     def test_a_load_curve(self):
         plot, save = self.folder / "curve.svg", self.folder / "curve.json"
