@@ -33,14 +33,20 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
   writer.set_string("tokenizer.ggml.pre", vocabulary.pretokenizer);
   writer.set_strings("tokenizer.ggml.tokens", vocabulary.tokens);
   writer.set_i32s("tokenizer.ggml.token_type", vocabulary.types);
-  writer.set_strings("tokenizer.ggml.merges", vocabulary.merges);
+  if (vocabulary.scores.empty()) {
+    writer.set_strings("tokenizer.ggml.merges", vocabulary.merges);
+  } else {
+    writer.set_f32s("tokenizer.ggml.scores", vocabulary.scores);
+    writer.set_bool("tokenizer.ggml.add_space_prefix", vocabulary.adds_space_prefix);
+  }
   const auto set_id = [&](const char* key, TokenId id) {
     if (id >= 0) writer.set_u32(key, static_cast<std::uint32_t>(id));
   };
   set_id("tokenizer.ggml.bos_token_id", vocabulary.bos_id);
   set_id("tokenizer.ggml.eos_token_id", vocabulary.eos_id);
-  if (vocabulary.adds_bos) writer.set_bool("tokenizer.ggml.add_bos_token", *vocabulary.adds_bos);
-  if (vocabulary.adds_eos) writer.set_bool("tokenizer.ggml.add_eos_token", *vocabulary.adds_eos);
+  set_id("tokenizer.ggml.unknown_token_id", vocabulary.unknown_id);
+  writer.set_bool("tokenizer.ggml.add_bos_token", vocabulary.adds_bos);
+  writer.set_bool("tokenizer.ggml.add_eos_token", vocabulary.adds_eos);
   if (!vocabulary.chat_template.empty())
     writer.set_string("tokenizer.chat_template", vocabulary.chat_template);
 }

@@ -152,7 +152,9 @@ TEST(Safetensors, opens_all_files_of_an_index) {
 
 TEST(Safetensors, refuses_an_index_that_does_not_fit_its_files) {
   Folder folder;
-  EXPECT_EQ(folder.refusal(), ": has neither model.safetensors nor model.safetensors.index.json");
+  EXPECT_EQ(folder.refusal(),
+            ": has neither model.safetensors nor model.safetensors.index.json; a model's folder "
+            "holds config.json and its weights as safetensors");
   const auto index = [&](const std::string& text) {
     folder.write("model.safetensors.index.json", text);
     return folder.refusal();

@@ -36,7 +36,8 @@ Result<std::unique_ptr<ChatTemplate>> parse_template(std::string_view source,
 Result<std::optional<MappedFile>> find_file(const std::string& folder, std::string_view name) {
   const std::string path = folder + "/" + std::string(name);
   std::error_code ignored;
-  if (!fs::exists(path, ignored)) return std::optional<MappedFile>();
+  // A link that leads nowhere is a file that is missing, not one that was never there.
+  if (!fs::exists(fs::symlink_status(path, ignored))) return std::optional<MappedFile>();
   DUNLIN_ASSIGN(file, MappedFile::open(path));
   return std::optional<MappedFile>(std::move(file));
 }
@@ -61,7 +62,6 @@ struct FolderText {
   ModelText text;
   std::vector<TokenId> eos_ids;
   HfTokenizerConfig config;
-  std::optional<MappedFile> tokenizer_json;
 };
 
 void read_sampling(const HfConfig& config, ModelText& text) {
@@ -72,6 +72,10 @@ void read_sampling(const HfConfig& config, ModelText& text) {
     text.recommends_sampling = true;
   };
   number("temperature", sampling.temperature);
+  if (config.has("do_sample") && !config.flag("do_sample")) {
+    sampling.temperature = 0;  // always the likeliest token, whatever else it says
+    text.recommends_sampling = true;
+  }
   number("top_p", sampling.top_p);
   number("min_p", sampling.min_p);
   number("repetition_penalty", sampling.repetition_penalty);
@@ -98,16 +102,18 @@ Outcome read_generation(const std::string& folder, FolderText& out) {
   return tl::unexpected<Status>(valid.error().with_prefix(folder + "/generation_config.json"));
 }
 
-Outcome read_tokenizer(const std::string& folder, FolderText& out) {
+Result<MappedFile> find_tokenizer_json(const std::string& folder) {
   DUNLIN_ASSIGN(file, find_file(folder, "tokenizer.json"));
-  if (!file) {
-    return fail(StatusCode::kNotFound,
-                folder + ": has no tokenizer.json, the only kind of vocabulary read from folders");
-  }
-  auto tokenizer = make_hf_tokenizer(file->text(), out.config, out.eos_ids);
+  if (file) return std::move(*file);
+  return fail(StatusCode::kNotFound,
+              folder + ": has no tokenizer.json, the only kind of vocabulary read from folders");
+}
+
+Outcome read_tokenizer(const std::string& folder, FolderText& out) {
+  DUNLIN_ASSIGN(file, find_tokenizer_json(folder));
+  auto tokenizer = make_hf_tokenizer(file.text(), out.config, out.eos_ids);
   if (!tokenizer) return tl::unexpected<Status>(tokenizer.error().with_prefix(folder));
   out.text.tokenizer = std::move(*tokenizer);
-  out.tokenizer_json = std::move(file);
   return {};
 }
 
@@ -119,11 +125,17 @@ Result<HfTokenizerConfig> read_tokenizer_config(const std::string& folder) {
   return config;
 }
 
-Result<FolderText> read_folder(const std::string& folder) {
+// All but the tokenizer.
+Result<FolderText> read_around_tokenizer(const std::string& folder) {
   FolderText out;
   DUNLIN_TRY(read_generation(folder, out));
   DUNLIN_ASSIGN(config, read_tokenizer_config(folder));
   out.config = std::move(config);
+  return out;
+}
+
+Result<FolderText> read_folder(const std::string& folder) {
+  DUNLIN_ASSIGN(out, read_around_tokenizer(folder));
   DUNLIN_TRY(read_tokenizer(folder, out));
   return out;
 }
@@ -158,15 +170,14 @@ Result<ModelText> read_model_text(const std::string& folder, const std::string& 
 }
 
 Result<GgufVocabulary> read_gguf_vocabulary(const std::string& folder, int vocab_size) {
-  DUNLIN_ASSIGN(read, read_folder(folder));
-  auto vocabulary = to_gguf_vocabulary(read.tokenizer_json->text(), read.config, read.eos_ids);
+  DUNLIN_ASSIGN(read, read_around_tokenizer(folder));
+  DUNLIN_ASSIGN(file, find_tokenizer_json(folder));
+  auto vocabulary = to_gguf_vocabulary(file.text(), read.config, read.eos_ids);
   if (!vocabulary) return tl::unexpected<Status>(vocabulary.error().with_prefix(folder));
-  // What the post-processor adds, too.
-  vocabulary->adds_bos = !read.text.tokenizer->prefix_ids().empty();
-  vocabulary->adds_eos = !read.text.tokenizer->suffix_ids().empty();
   for (auto id = vocabulary->tokens.size(); id < static_cast<std::size_t>(vocab_size); ++id) {
     vocabulary->tokens.push_back(fmt::format("[PAD{}]", id));
     vocabulary->types.push_back(static_cast<std::int32_t>(TokenType::kUnused));
+    if (!vocabulary->scores.empty()) vocabulary->scores.push_back(vocabulary->scores.back());
   }
   return vocabulary;
 }

@@ -1,10 +1,13 @@
 #include "text/gguf_vocabulary.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "text/hf_file.h"
+#include "text/hf_post_processor.h"
 #include "text/hf_vocab.h"
 #include "text/json_view.h"
 #include "text/pretokenizer_table.h"
@@ -74,18 +77,108 @@ Outcome check_normalizer(const JsonView& root) {
   return cannot(normalizer, "normalizer " + type);
 }
 
-// Readers of GGUF take the whole vocabulary to be bytes as characters.
-Result<bool> check_model(const JsonView& root) {
+Result<JsonView> bpe_model(const JsonView& root) {
   DUNLIN_ASSIGN(model, root.object("model"));
   DUNLIN_ASSIGN(type, model.string_or("type", "BPE"));
   if (type != "BPE") return cannot(model, "model " + type);
-  DUNLIN_ASSIGN(byte_fallback, model.boolean_or("byte_fallback", false));
-  if (byte_fallback) return cannot(model, "byte_fallback");
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     DUNLIN_ASSIGN(text, model.string_or(affix, ""));
     if (!text.empty()) return cannot(model, affix);
   }
-  return model.boolean_or("ignore_merges", false);
+  return model;
+}
+
+// Readers of GGUF take the whole vocabulary to be bytes as characters.
+Outcome set_byte_level(const JsonView& root, const JsonView& model, const hf::TokenizerFile& file,
+                       GgufVocabulary& out) {
+  DUNLIN_ASSIGN(whole_pieces_first, model.boolean_or("ignore_merges", false));
+  DUNLIN_TRY(check_normalizer(root));
+  DUNLIN_ASSIGN(pretokenizer, pretokenizer_name(root, whole_pieces_first));
+  out.model = "gpt2";
+  out.pretokenizer = std::move(pretokenizer);
+  for (const auto& [left, right] : file.merges) out.merges.push_back(left + " " + right);
+  return {};
+}
+
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, SentencePiece's
+
+struct Spaces {
+  bool are_marked = false;  // as U+2581
+  bool have_prefix = false;
+};
+
+// A step of the normalizer or the pre-tokenizer of SentencePiece's models.
+Outcome add_space_step(const JsonView& view, Spaces& spaces) {
+  DUNLIN_ASSIGN(type, view.string("type"));
+  if (type == "Sequence") {
+    const char* key = view.has("normalizers") ? "normalizers" : "pretokenizers";
+    DUNLIN_ASSIGN(steps, view.array(key));
+    for (const JsonView& step : steps) DUNLIN_TRY(add_space_step(step, spaces));
+    return {};
+  }
+  if (type == "Prepend") {
+    DUNLIN_ASSIGN(text, view.string("prepend"));
+    if (text != kSpace) return cannot(view, "text in front other than a space");
+    spaces.have_prefix = true;
+    return {};
+  }
+  if (type == "Metaspace") {
+    DUNLIN_ASSIGN(replacement, view.string_or("replacement", kSpace));
+    DUNLIN_ASSIGN(prefix, view.boolean_or("add_prefix_space", true));
+    DUNLIN_ASSIGN(scheme, view.string_or("prepend_scheme", prefix ? "always" : "never"));
+    if (replacement != kSpace) return cannot(view, "another character for spaces");
+    spaces = {true, scheme != "never"};
+    return {};
+  }
+  // Spaces that are marked already: nothing is left to cut by.
+  const bool replaces = type == "Replace", cuts = type == "Split" && spaces.are_marked;
+  if (!replaces && !cuts) return cannot(view, "step " + type);
+  DUNLIN_ASSIGN(pattern, view.object("pattern"));
+  DUNLIN_ASSIGN(from, pattern.string_or("String", ""));
+  if (from != " ") return cannot(view, "a pattern that is no space");
+  if (!replaces) return {};
+  DUNLIN_ASSIGN(to, view.string("content"));
+  if (to != kSpace) return cannot(view, "another character for spaces");
+  spaces.are_marked = true;
+  return {};
+}
+
+bool is_byte_token(std::string_view text) {
+  return text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
+}
+
+// Merging by score: what an earlier merge makes has the higher one.
+Outcome set_sentence_piece(const JsonView& root, const JsonView& model,
+                           const hf::TokenizerFile& file, hf::HfVocab& vocab, GgufVocabulary& out) {
+  Spaces spaces;
+  for (const char* key : {"normalizer", "pre_tokenizer"}) {
+    if (!root.has(key)) continue;
+    DUNLIN_ASSIGN(step, root.object(key));
+    DUNLIN_TRY(add_space_step(step, spaces));
+  }
+  if (!spaces.are_marked) return cannot(model, "byte_fallback without spaces as U+2581");
+  out.model = "llama";
+  out.pretokenizer = "default";
+  out.adds_space_prefix = spaces.have_prefix;
+  DUNLIN_ASSIGN(unknown, model.string_or("unk_token", ""));
+  std::unordered_map<std::string_view, std::size_t> ids;
+  for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
+    if (!vocab.in_model[id]) continue;
+    ids[vocab.texts[id]] = id;
+    if (is_byte_token(vocab.texts[id])) vocab.types[id] = TokenType::kByte;
+    if (vocab.texts[id] != unknown) continue;
+    vocab.types[id] = TokenType::kUnknown;
+    out.unknown_id = static_cast<TokenId>(id);
+  }
+  const auto lowest = -static_cast<float>(file.merges.size()) - 1;
+  out.scores.assign(vocab.texts.size(), lowest);
+  for (std::size_t rank = 0; rank < file.merges.size(); ++rank) {
+    const auto made = ids.find(file.merges[rank].first + file.merges[rank].second);
+    if (made == ids.end()) continue;
+    float& score = out.scores[made->second];
+    if (score == lowest) score = -static_cast<float>(rank);
+  }
+  return {};
 }
 
 }  // namespace
@@ -95,14 +188,15 @@ Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
                                           std::span<const TokenId> more_eos_ids) {
   DUNLIN_ASSIGN(file, hf::TokenizerFile::parse(tokenizer_json));
   const JsonView root(file.root, "tokenizer.json");
-  DUNLIN_ASSIGN(whole_pieces_first, check_model(root));
-  DUNLIN_TRY(check_normalizer(root));
-  GgufVocabulary out;
-  DUNLIN_ASSIGN(pretokenizer, pretokenizer_name(root, whole_pieces_first));
-  out.model = "gpt2";
-  out.pretokenizer = std::move(pretokenizer);
-  for (const auto& [left, right] : file.merges) out.merges.push_back(left + " " + right);
+  DUNLIN_ASSIGN(model, bpe_model(root));
+  DUNLIN_ASSIGN(is_sentence_piece, model.boolean_or("byte_fallback", false));
   DUNLIN_ASSIGN(vocab, hf::HfVocab::make(file, config, more_eos_ids));
+  GgufVocabulary out;
+  DUNLIN_TRY(is_sentence_piece ? set_sentence_piece(root, model, file, vocab, out)
+                               : set_byte_level(root, model, file, out));
+  DUNLIN_ASSIGN(around, hf::read_added_around(root, vocab, config));
+  out.adds_bos = !around.prefix_ids.empty();
+  out.adds_eos = !around.suffix_ids.empty();
   for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
     const bool is_there = !vocab.texts[id].empty();
     out.tokens.push_back(is_there ? std::move(vocab.texts[id]) : fmt::format("[PAD{}]", id));
@@ -110,8 +204,6 @@ Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
   }
   out.bos_id = vocab.bos_id;
   out.eos_id = vocab.eos_id;
-  out.adds_bos = config.add_bos_token;
-  out.adds_eos = config.add_eos_token;
   if (const std::string* source = config.find_chat_template(false)) out.chat_template = *source;
   return out;
 }

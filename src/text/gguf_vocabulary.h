@@ -19,16 +19,20 @@ struct GgufVocabulary {
   std::string pretokenizer;         // tokenizer.ggml.pre
   std::vector<std::string> tokens;  // as stored; ids are indices
   std::vector<std::int32_t> types;  // TokenType of each
-  std::vector<std::string> merges;  // "LEFT RIGHT"
+  std::vector<std::string> merges;  // "LEFT RIGHT"; empty where there are scores
+  std::vector<float> scores;        // [tokens.size()] of SentencePiece's, else empty
   TokenId bos_id = -1;              // -1: none
   TokenId eos_id = -1;
-  std::optional<bool> adds_bos;
-  std::optional<bool> adds_eos;
-  std::string chat_template;  // empty: none
+  TokenId unknown_id = -1;
+  bool adds_bos = false;
+  bool adds_eos = false;
+  bool adds_space_prefix = true;  // where there are scores
+  std::string chat_template;      // empty: none
 };
 
-// Byte-level BPE whose pre-tokenizer GGUF has a name for. kUnimplemented where GGUF's readers would
-// cut text another way; the message says what is in the way.
+// Byte-level BPE whose pre-tokenizer GGUF has a name for ("gpt2"), and BPE of SentencePiece's kind,
+// with bytes as a fallback ("llama"), whose scores are the ranks of merges. kUnimplemented where
+// GGUF's readers would cut text another way; the message says what is in the way.
 Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
                                           const HfTokenizerConfig& config,
                                           std::span<const TokenId> more_eos_ids);

@@ -115,4 +115,18 @@ Result<AddedAround> read_post_processor(const JsonView& file, int vocab_size) {
   return out;
 }
 
+Result<AddedAround> read_added_around(const JsonView& file, const HfVocab& vocab,
+                                      const HfTokenizerConfig& config) {
+  DUNLIN_ASSIGN(around, read_post_processor(file, vocab.size()));
+  if (!config.add_bos_token && !config.add_eos_token) return around;
+  around = {};
+  if (config.add_bos_token.value_or(false) && vocab.bos_id >= 0) {
+    around.prefix_ids.push_back(vocab.bos_id);
+  }
+  if (config.add_eos_token.value_or(false) && vocab.eos_id >= 0) {
+    around.suffix_ids.push_back(vocab.eos_id);
+  }
+  return around;
+}
+
 }  // namespace dunlin::hf

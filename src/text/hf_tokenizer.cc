@@ -147,22 +147,6 @@ std::unique_ptr<AddedTokenMatcher> make_matcher(const HfVocab& vocab, bool norma
   return std::make_unique<AddedTokenMatcher>(std::move(tokens), std::move(texts));
 }
 
-// Flags in tokenizer_config.json win over the post-processor, and stand in for one that is not
-// there.
-Result<AddedAround> read_around(const JsonView& root, const HfVocab& vocab,
-                                const HfTokenizerConfig& config) {
-  DUNLIN_ASSIGN(around, read_post_processor(root, vocab.size()));
-  if (!config.add_bos_token && !config.add_eos_token) return around;
-  around = {};
-  if (config.add_bos_token.value_or(false) && vocab.bos_id >= 0) {
-    around.prefix_ids.push_back(vocab.bos_id);
-  }
-  if (config.add_eos_token.value_or(false) && vocab.eos_id >= 0) {
-    around.suffix_ids.push_back(vocab.eos_id);
-  }
-  return around;
-}
-
 Result<std::unique_ptr<Tokenizer>> make(std::string_view tokenizer_json,
                                         const HfTokenizerConfig& config,
                                         std::span<const TokenId> more_eos_ids) {
@@ -174,7 +158,7 @@ Result<std::unique_ptr<Tokenizer>> make(std::string_view tokenizer_json,
   DUNLIN_ASSIGN(normalizer, hf::Normalizer::make(root));
   DUNLIN_ASSIGN(pretokenizer, hf::PreTokenizer::make(root));
   DUNLIN_ASSIGN(decoder, hf::Decoder::make(root));
-  DUNLIN_ASSIGN(around, read_around(root, vocab, config));
+  DUNLIN_ASSIGN(around, read_added_around(root, vocab, config));
   parts.model = std::move(model);
   parts.normalizer = std::move(normalizer);
   parts.pretokenizer = std::move(pretokenizer);

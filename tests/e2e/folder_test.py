@@ -85,6 +85,46 @@ class FolderTest(unittest.TestCase):
             self.assertEqual(self.run_once("--seed", seed), greedy)
         self.assertNotEqual(self.run_once("--seed", 1, "--top-k", 0), greedy)
 
+    def test_authors_who_do_not_sample_get_the_likeliest_token(self):
+        greedy = self.run_once("--temperature", 0)
+        self.write("generation_config.json", {"do_sample": False, "temperature": 5.0})
+        for seed in (1, 2, 3):
+            self.assertEqual(self.run_once("--seed", seed), greedy)
+        self.write("generation_config.json", {"do_sample": True, "temperature": 5.0, "top_k": 1})
+        self.assertEqual(self.run_once("--seed", 1), greedy)
+
+    def test_quantised_on_load_it_answers_as_the_converted_file(self):
+        out = self.model.parent / "quantised.gguf"
+        done = dunlin("convert", self.model, out, "--type", "q8_0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = dunlin("run", out, "Hi", "--max-tokens", 12, "--temperature", 0)
+        self.assertEqual(self.run_once("--temperature", 0, "--quantize", "Q8_0"), done.stdout)
+        shown = [json.loads(dunlin("inspect", *model, "--output", "json").stdout)
+                 for model in ((self.model, "--quantize", "q8_0"), (out,))]
+        self.assertEqual(shown[0]["memory"], shown[1]["memory"])
+        self.assertIn("Q8_0", shown[0]["bytes_by_dtype"])
+        done = dunlin("run", out, "Hi", "--quantize", "q4_0")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"--quantize", done.stderr)
+        done = dunlin("run", self.model, "Hi", "--quantize", "q9")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"q4_k_m", done.stderr)
+
+    def test_links_that_lead_nowhere_are_missing_files(self):
+        for name in ("generation_config.json", "chat_template.jinja", "tokenizer_config.json"):
+            (self.model / name).unlink(missing_ok=True)
+            (self.model / name).symlink_to(self.model / "blobs" / "gone")
+            self.assert_refused(name)
+            (self.model / name).unlink()
+
+    def test_a_folder_without_weights_says_what_to_do(self):
+        (self.model / "model.safetensors").rename(self.model / "pytorch_model.bin")
+        self.assert_refused("model.safetensors", "pytorch_model.bin")
+        (self.model / "pytorch_model.bin").rename(self.model / "weights.gguf")
+        self.assert_refused("weights.gguf")
+        (self.model / "weights.gguf").rename(self.model / "other.safetensors")
+        self.assert_refused("other.safetensors")
+
     def test_converted_to_gguf_it_gives_the_same_ids_and_answer(self):
         out = self.model.parent / "converted.gguf"
         done = dunlin("convert", self.model, out)
