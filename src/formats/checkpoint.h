@@ -20,7 +20,8 @@ using MetadataValue =
 
 struct CheckpointTensor {
   std::string name;
-  TensorView view;
+  TensorView view;                    // data: null where it has to be prepared
+  std::vector<TensorView> sources{};  // the stored tensors that it is made of then
 };
 
 class Checkpoint : public WeightSource {
@@ -29,8 +30,11 @@ class Checkpoint : public WeightSource {
   virtual const std::string& path() const = 0;
   // The value of a key ("general.architecture"); nullopt where there is none.
   virtual std::optional<MetadataValue> metadata(std::string_view key) const = 0;
-  // All tensors under their canonical names; those that have none under their own.
+  // All tensors under their canonical names; those that have none under their own. Thread-safe,
+  // even beside prepare() and discard().
   virtual std::vector<CheckpointTensor> tensors() const = 0;
+  // A message about metadata in the words of the container: it may have other names for the keys.
+  virtual Status in_own_words(Status status) const { return status; }
   // kDataLoss where a file was shortened or grew since it was opened.
   virtual Outcome check_unchanged() const = 0;
 };

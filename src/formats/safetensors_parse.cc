@@ -78,10 +78,11 @@ std::optional<std::uint64_t> size_of(std::span<const std::uint64_t> shape, std::
 void set_view(const StoredType& type, std::span<const std::uint64_t> shape, const std::byte* data,
               SafetensorsTensor& tensor) {
   const bool empty = std::find(shape.begin(), shape.end(), 0u) != shape.end();
-  tensor.readable = type.dtype.has_value() && shape.size() <= 4 && !empty;
-  if (!tensor.readable) return;
+  const bool has_view = shape.size() <= 4 && !empty;
+  tensor.readable = has_view && type.dtype.has_value();
+  if (!has_view || (!tensor.readable && type.bits != 8)) return;
   TensorView& view = tensor.view;
-  view.dtype = *type.dtype;
+  view.dtype = type.dtype.value_or(DType::kI8);
   view.rank = std::max(1, static_cast<int>(shape.size()));  // a scalar is a vector of one
   view.shape = {1, 1, 1, 1};
   for (std::size_t i = 0; i < shape.size(); ++i)

@@ -24,7 +24,7 @@ struct SafetensorsTensor {
   std::string name;
   std::string stored_type;  // as the file says: "BF16", "F8_E4M3"
   // False: of a type, rank or size that no weight of a model here has (masks, scalars of other
-  // types); `view` is empty then.
+  // types); `view` is empty then, but for types of one byte, whose bytes it has as I8.
   bool readable = true;
   TensorView view;
 };

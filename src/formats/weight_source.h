@@ -17,8 +17,14 @@ class WeightSource {
   virtual ~WeightSource() = default;
 
   // The tensor of that canonical name; nullopt where there is none. The view stays valid as
-  // long as the source. Thread-safe.
+  // long as the source. Its data is null where the tensor is not stored as it is found and has to
+  // be prepared first. Thread-safe beside all but prepare() and discard().
   virtual std::optional<TensorView> find(std::string_view name) const = 0;
+
+  // Makes such a tensor, which the next find() gives with its data, until it is discarded. Others:
+  // nothing.
+  virtual void prepare(std::string_view /*name*/) const {}
+  virtual void discard(std::string_view /*name*/) const {}
 
   // Whether the rows of Q and K have the order of tensor/row_order.h in those architectures whose
   // GGUF files have it.

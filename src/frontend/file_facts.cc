@@ -93,11 +93,14 @@ Outcome check_values(const Checkpoint& checkpoint, const Progress& progress) {
   const std::vector<CheckpointTensor> tensors = checkpoint.tensors();
   for (const CheckpointTensor& tensor : tensors) total += tensor.view.size_bytes();
   for (const CheckpointTensor& tensor : tensors) {
-    if (const Outcome finite = check_finite(tensor.view, pool); !finite) {
+    checkpoint.prepare(tensor.name);
+    const TensorView view = *checkpoint.find(tensor.name);
+    if (const Outcome finite = check_finite(view, pool); !finite) {
       return tl::unexpected(
           finite.error().with_prefix(fmt::format("{}: tensor {}", checkpoint.path(), tensor.name)));
     }
-    checkpoint.release(tensor.view);
+    checkpoint.release(view);
+    checkpoint.discard(tensor.name);
     done += tensor.view.size_bytes();
     if (progress) progress(done, total);
   }
@@ -127,7 +130,7 @@ Result<FileFacts> check_folder(const std::string& path, const Recipe& recipe,
   facts.architecture = std::get<std::string>(checkpoint->all_metadata().at("general.architecture"));
   facts.tokenizer = "none";
   std::error_code ignored;
-  if (std::filesystem::exists(path + "/tokenizer.json", ignored)) {
+  if (std::filesystem::exists(std::filesystem::symlink_status(path + "/tokenizer.json", ignored))) {
     DUNLIN_ASSIGN(text, read_model_text(path, ""));
     facts.tokenizer = "tokenizer.json";
     facts.chat_template = text.chat_template != nullptr;

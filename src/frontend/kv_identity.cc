@@ -52,9 +52,12 @@ std::string weights_hash(const Checkpoint& checkpoint) {
     const std::string head = fmt::format("{} {} {}\n", tensor.name, dtype_info(view.dtype).name,
                                          fmt::join(view.shape, ","));
     XXH3_128bits_update(state.get(), head.data(), head.size());
-    if (view.data == nullptr) continue;
-    XXH3_128bits_update(state.get(), view.data, static_cast<std::size_t>(view.size_bytes()));
-    checkpoint.release(view);
+    std::vector<TensorView> stored = tensor.sources;
+    if (view.data != nullptr) stored = {view};
+    for (const TensorView& bytes : stored) {
+      XXH3_128bits_update(state.get(), bytes.data, static_cast<std::size_t>(bytes.size_bytes()));
+      checkpoint.release(bytes);
+    }
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);

@@ -30,7 +30,7 @@ std::uint32_t file_type(const std::optional<QuantRecipe>& recipe, DType stored) 
 
 // One tensor of the file: a tensor of the checkpoint, or its experts' one behind the other.
 struct Output {
-  std::vector<TensorView> parts;
+  std::vector<CheckpointTensor> parts;
   RowOrder order;
   DType dtype = DType::kF32;
 };
@@ -64,7 +64,7 @@ std::map<std::string, Output> outputs_of(const HfCheckpoint& checkpoint, const M
     Output& output = outputs[name];
     const std::size_t idx = expert ? expert->second : 0;
     if (output.parts.size() <= idx) output.parts.resize(idx + 1);
-    output.parts[idx] = tensor.view;
+    output.parts[idx] = tensor;
     output.dtype = is_never_quantized(name, tensor.view)
                        ? DType::kF32
                        : loaded_type(recipe, name, tensor.view, config);
@@ -87,8 +87,12 @@ class TensorMaker {
   Outcome make(const Output& output, std::span<std::byte> out) {
     const std::size_t part_bytes = out.size() / output.parts.size();
     for (std::size_t i = 0; i < output.parts.size(); ++i) {
-      DUNLIN_TRY(make_part(output.parts[i], output, out.data() + i * part_bytes));
-      checkpoint_.release(output.parts[i]);
+      const std::string& name = output.parts[i].name;
+      checkpoint_.prepare(name);
+      const TensorView view = *checkpoint_.find(name);
+      DUNLIN_TRY(make_part(view, output, out.data() + i * part_bytes));
+      checkpoint_.release(view);
+      checkpoint_.discard(name);
     }
     return {};
   }
@@ -137,7 +141,7 @@ class TensorMaker {
 };
 
 std::vector<std::int64_t> shape_of(const Output& output) {
-  const TensorView& view = output.parts.front();
+  const TensorView& view = output.parts.front().view;
   std::vector<std::int64_t> shape(view.shape.begin(), view.shape.begin() + view.rank);
   if (output.parts.size() > 1)
     shape.insert(shape.begin(), static_cast<std::int64_t>(output.parts.size()));
@@ -185,7 +189,7 @@ Outcome convert_to_gguf(const HfCheckpoint& checkpoint, const std::string& path,
   const std::map<std::string, Output> outputs = outputs_of(checkpoint, config, options.recipe);
   std::int64_t total_bytes = 0;
   for (const auto& [name, output] : outputs)
-    for (const TensorView& part : output.parts) total_bytes += part.size_bytes();
+    for (const CheckpointTensor& part : output.parts) total_bytes += part.view.size_bytes();
   GgufWriter writer;
   set_metadata(checkpoint, options, writer);
   TensorMaker maker(checkpoint, options, total_bytes);

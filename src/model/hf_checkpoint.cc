@@ -8,6 +8,7 @@
 #include "formats/hf_config.h"
 #include "model/hf_import.h"
 #include "model/hf_names.h"
+#include "model/hf_refusals.h"
 
 namespace dunlin {
 namespace {
@@ -28,7 +29,7 @@ Result<const Architecture*> architecture_of(const HfConfig& config) {
 
 }  // namespace
 
-Outcome HfCheckpoint::add(const HfConfig& config, const SafetensorsTensor& stored, std::string name,
+Outcome HfCheckpoint::add(const HfConfig& config, const HfTensor& stored, std::string name,
                           HfTransform transform) {
   if (!stored.readable) {
     return fail(StatusCode::kUnimplemented,
@@ -36,20 +37,21 @@ Outcome HfCheckpoint::add(const HfConfig& config, const SafetensorsTensor& store
                             "supported yet",
                             folder_, quote_for_message(stored.name), stored.stored_type));
   }
-  TensorView view = stored.view;
+  Entry entry{stored.tensor};
   if (transform != nullptr) {
-    auto made = transform(config, stored.view);
+    auto made = transform(config, stored.tensor);
     if (!made) {
       return tl::unexpected<Status>(made.error().with_prefix(
           fmt::format("{}: tensor {}", folder_, quote_for_message(stored.name))));
     }
-    view = made->view;
-    made_.push_back(std::move(made->bytes));
+    entry.tensor = std::move(*made);
   }
-  if (!tensors_.emplace(name, view).second) {
+  const auto [place, is_new] = tensors_.emplace(name, std::move(entry));
+  if (!is_new) {
     return invalid(fmt::format("{}: two tensors would be {} of the model, one of them {}", folder_,
                                quote_for_message(name), quote_for_message(stored.name)));
   }
+  if (place->second.tensor.view.rank == 1) prepare(name);  // norms and biases are small
   return {};
 }
 
@@ -57,7 +59,13 @@ Outcome HfCheckpoint::add_stored(const HfImport& import, const Architecture& arc
   const HfConfig& config = import.config();
   // A tied output layer that is stored all the same is the embedding once more.
   const bool tied = config.flag("tie_word_embeddings", false);
-  for (const SafetensorsTensor& stored : weights_->tensors()) {
+  auto tensors = readable_tensors(config, *weights_);
+  if (!tensors) {
+    const bool names_file = tensors.error().message().starts_with(folder_);
+    return names_file ? tl::unexpected<Status>(tensors.error())
+                      : tl::unexpected<Status>(tensors.error().with_prefix(folder_));
+  }
+  for (const HfTensor& stored : *tensors) {
     if (import.ignores(stored.name)) continue;
     std::vector<CanonicalName> names = canonical_names(architecture, stored.name);
     // Whoever checks the tensors against the model refuses what is none of it by this name.
@@ -72,24 +80,17 @@ Outcome HfCheckpoint::add_stored(const HfImport& import, const Architecture& arc
 
 void HfCheckpoint::add_vectors() {
   for (const auto& [name, values] : vectors_) {
-    TensorView& view = tensors_[name];
+    TensorView view;
     view.dtype = DType::kF32;
     view.rank = 1;
     view.shape = {static_cast<std::int64_t>(values.size()), 1, 1, 1};
     view.data = reinterpret_cast<const std::byte*>(values.data());
+    tensors_[name] = Entry{stored_tensor(view)};
   }
 }
 
 Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string& folder) {
   DUNLIN_ASSIGN(config, HfConfig::read(folder, "config.json"));
-  if (config.has("quantization_config")) {
-    return fail(StatusCode::kUnimplemented,
-                fmt::format("{}: quantised weights (quantization_config, quant_method {}) are "
-                            "not supported yet; use the model's plain weights or a GGUF file",
-                            config.path(),
-                            quote_for_message(
-                                config.object("quantization_config").word("quant_method", ""))));
-  }
   DUNLIN_ASSIGN(architecture, architecture_of(config));
   HfImport import(config, *architecture);
   DUNLIN_TRY(import.run());
@@ -100,6 +101,8 @@ Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string
   checkpoint->metadata_ = import.take_metadata();
   checkpoint->vectors_ = import.take_vectors();
   DUNLIN_TRY(checkpoint->add_stored(import, *architecture));
+  refuse_missing_biases(config,
+                        [&](std::string_view name) { return checkpoint->tensors_.contains(name); });
   DUNLIN_TRY(config.outcome());
   checkpoint->add_vectors();
   return checkpoint;
@@ -111,17 +114,44 @@ std::optional<MetadataValue> HfCheckpoint::metadata(std::string_view key) const 
   return it->second;
 }
 
+Status HfCheckpoint::in_own_words(Status status) const {
+  std::string message = status.message();
+  if (!replace_keys(metadata_, message)) return status;
+  if (message.starts_with(folder_ + ": ")) message.insert(folder_.size(), "/config.json");
+  return Status(status.code(), std::move(message));
+}
+
 std::vector<CheckpointTensor> HfCheckpoint::tensors() const {
   std::vector<CheckpointTensor> tensors;
   tensors.reserve(tensors_.size());
-  for (const auto& [name, view] : tensors_) tensors.push_back({name, view});
+  for (const auto& [name, entry] : tensors_) {
+    // What is made of a vector is there from the beginning, and nothing changes it.
+    const bool is_vector = entry.tensor.view.rank == 1;
+    tensors.push_back({name, is_vector ? entry.view() : entry.tensor.view,
+                       entry.tensor.fill ? entry.tensor.sources : std::vector<TensorView>()});
+  }
   return tensors;
 }
 
 std::optional<TensorView> HfCheckpoint::find(std::string_view name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) return std::nullopt;
-  return it->second;
+  return it->second.view();
+}
+
+void HfCheckpoint::prepare(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end() || !it->second.tensor.fill || !it->second.made.empty()) return;
+  Entry& entry = it->second;
+  entry.made.resize(static_cast<std::size_t>(entry.tensor.view.size_bytes()));
+  entry.tensor.fill(entry.made.data());
+  for (const TensorView& source : entry.tensor.sources) weights_->drop_pages(source);
+}
+
+void HfCheckpoint::discard(std::string_view name) const {
+  const auto it = tensors_.find(name);
+  if (it == tensors_.end() || it->second.tensor.view.rank == 1) return;
+  it->second.made = {};
 }
 
 }  // namespace dunlin

@@ -1,5 +1,6 @@
 // A Hugging Face folder (config.json, safetensors) as a Checkpoint: metadata and tensors under
-// GGUF's names, made by the architecture's own file (registry.h).
+// GGUF's names, made by the architecture's own file (registry.h). Matrices that are not stored as
+// they are found are made by prepare(); norms and biases at once.
 #pragma once
 
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "formats/checkpoint.h"
 #include "formats/safetensors.h"
+#include "model/hf_quantized.h"
 #include "model/registry.h"
 
 namespace dunlin {
@@ -30,15 +32,18 @@ class HfCheckpoint final : public Checkpoint {
   }
   std::vector<CheckpointTensor> tensors() const override;
   const Safetensors& weights() const { return *weights_; }
+  Status in_own_words(Status status) const override;
   Outcome check_unchanged() const override { return weights_->check_unchanged(); }
 
   std::optional<TensorView> find(std::string_view name) const override;
+  void prepare(std::string_view name) const override;
+  void discard(std::string_view name) const override;
   void release(const TensorView& tensor) const override { weights_->drop_pages(tensor); }
 
  private:
   HfCheckpoint() = default;
   Outcome add_stored(const HfImport& import, const Architecture& architecture);
-  Outcome add(const HfConfig& config, const SafetensorsTensor& stored, std::string name,
+  Outcome add(const HfConfig& config, const HfTensor& stored, std::string name,
               HfTransform transform);
   void add_vectors();
 
@@ -46,8 +51,16 @@ class HfCheckpoint final : public Checkpoint {
   std::shared_ptr<const Safetensors> weights_;
   std::map<std::string, MetadataValue, std::less<>> metadata_;
   std::map<std::string, std::vector<float>, std::less<>> vectors_;  // what no file holds
-  std::vector<std::vector<std::byte>> made_;                        // what transforms have made
-  std::map<std::string, TensorView, std::less<>> tensors_;          // by canonical name
+  struct Entry {
+    LazyTensor tensor;              // stays as it is
+    std::vector<std::byte> made{};  // by prepare()
+    TensorView view() const {
+      TensorView all = tensor.view;
+      if (!made.empty()) all.data = made.data();
+      return all;
+    }
+  };
+  mutable std::map<std::string, Entry, std::less<>> tensors_;  // by canonical name
 };
 
 }  // namespace dunlin

@@ -1,6 +1,7 @@
 #include "model/hf_import.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numbers>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "base/quote.h"
 #include "model/hf_names.h"
+#include "model/hf_refusals.h"
 
 namespace dunlin {
 namespace {
@@ -57,7 +59,71 @@ double yarn_attention(double factor, double scale) {
   return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
 }
 
+// What a key was read from, for messages.
+constexpr std::pair<std::string_view, std::string_view> kOrigins[] = {
+    {"attention.head_count", "num_attention_heads"},
+    {"attention.head_count_kv", "num_key_value_heads"},
+    {"attention.key_length", "head_dim"},
+    {"attention.kv_lora_rank", "kv_lora_rank"},
+    {"attention.layer_norm_epsilon", "layer_norm_epsilon"},
+    {"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
+    {"attention.q_lora_rank", "q_lora_rank"},
+    {"attention.scale", "query_pre_attn_scalar or attention_multiplier"},
+    {"attention.sliding_window", "sliding_window"},
+    {"attention.sliding_window_pattern", "layer_types or sliding_window_pattern"},
+    {"attention.value_length", "head_dim"},
+    {"attn_logit_softcapping", "attn_logit_softcapping"},
+    {"block_count", "num_hidden_layers"},
+    {"context_length", "max_position_embeddings"},
+    {"embedding_length", "hidden_size"},
+    {"embedding_scale", "embedding_multiplier"},
+    {"expert_count", "number of experts (num_experts, num_local_experts, n_routed_experts)"},
+    {"expert_feed_forward_length", "moe_intermediate_size"},
+    {"expert_group_count", "n_group"},
+    {"expert_group_used_count", "topk_group"},
+    {"expert_shared_count", "n_shared_experts"},
+    {"expert_shared_feed_forward_length", "shared_expert_intermediate_size"},
+    {"expert_used_count", "num_experts_per_tok"},
+    {"expert_weights_scale", "routed_scaling_factor"},
+    {"feed_forward_length", "intermediate_size"},
+    {"final_logit_softcapping", "final_logit_softcapping"},
+    {"leading_dense_block_count", "first_k_dense_replace"},
+    {"logit_scale", "logit_scale or logits_scaling"},
+    {"residual_scale", "residual_multiplier"},
+    {"rope.dimension_count", "partial_rotary_factor times head_dim"},
+    {"rope.freq_base", "rope_theta"},
+    {"rope.freq_base_swa", "rope_local_base_freq"},
+    {"rope.scaling.attn_factor", "rope_scaling.attention_factor"},
+    {"rope.scaling.factor", "rope_scaling.factor"},
+    {"rope.scaling.original_context_length", "original_max_position_embeddings"},
+    {"vocab_size", "vocab_size"},
+};
+
+bool is_in_key(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
 }  // namespace
+
+bool replace_keys(const std::map<std::string, MetadataValue, std::less<>>& metadata,
+                  std::string& message) {
+  const auto architecture = metadata.find("general.architecture");
+  if (architecture == metadata.end()) return false;
+  bool replaced = false;
+  for (const auto& [key, origin] : kOrigins) {
+    const std::string full = fmt::format("{}.{}", std::get<std::string>(architecture->second), key);
+    std::size_t at = 0;
+    while ((at = message.find(full, at)) != message.npos) {
+      const std::size_t end = at + full.size();
+      if (end < message.size() && (is_in_key(message[end]) || message[end] == '.')) {
+        at = end;  // a longer key
+        continue;
+      }
+      message.replace(at, full.size(), origin);
+      at += origin.size();
+      replaced = true;
+    }
+  }
+  return replaced;
+}
 
 void HfImport::set(std::string_view key, MetadataValue value) {
   metadata_[fmt::format("{}.{}", architecture_.name, key)] = std::move(value);
@@ -186,6 +252,7 @@ Outcome HfImport::run() {
   metadata_["general.name"] = config_.word("_name_or_path", "");
   set_shared();
   set_shared_rope();
+  refuse_unsupported(config_, architecture_.name);
   if (architecture_.import != nullptr) architecture_.import(*this);
   if (!metadata_.contains(fmt::format("{}.context_length", architecture_.name)))
     set_integer("context_length", config_.integer("max_position_embeddings"));

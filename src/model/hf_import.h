@@ -14,6 +14,11 @@
 
 namespace dunlin {
 
+// Puts config.json's names in place of the canonical keys ("llama.block_count") in a message; false
+// where it has none. `metadata` is what an import has given.
+bool replace_keys(const std::map<std::string, MetadataValue, std::less<>>& metadata,
+                  std::string& message);
+
 class HfImport {
  public:
   HfImport(const HfConfig& config, const Architecture& architecture)

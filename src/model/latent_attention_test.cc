@@ -186,9 +186,10 @@ TEST(LatentAttention, takes_the_matrices_of_heads_from_one_tensor) {
   EXPECT_EQ(logits_of(fused, config), want);
 }
 
-std::vector<float> floats_of(const MadeTensor& made) {
-  std::vector<float> values(made.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), made.bytes.data(), made.bytes.size());
+std::vector<float> floats_of(const LazyTensor& tensor) {
+  const LazyTensor::Bytes bytes = tensor.read();
+  std::vector<float> values(static_cast<std::size_t>(tensor.view.num_elements()));
+  std::memcpy(values.data(), bytes.data, values.size() * sizeof(float));
   return values;
 }
 
@@ -197,18 +198,19 @@ TEST(HfTransforms, take_each_heads_rows_as_they_are_or_as_columns) {
   const std::vector<float> stored = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   TensorView view{DType::kF32, 2, {6, 2, 1, 1}, nullptr};
   view.data = reinterpret_cast<const std::byte*>(stored.data());
-  const Result<MadeTensor> rows = rows_of_heads(view, 2, 2, 1);
+  const Result<LazyTensor> rows = rows_of_heads(stored_tensor(view), 2, 2, 1);
   ASSERT_TRUE(rows);
   EXPECT_EQ(floats_of(*rows), (std::vector<float>{4, 5, 10, 11}));
   EXPECT_EQ(rows->view.rank, 3);
   EXPECT_EQ(rows->view.shape, (std::array<std::int64_t, 4>{2, 1, 2, 1}));
-  const Result<MadeTensor> columns = columns_of_heads(view, 2, 0, 2);
+  const Result<LazyTensor> columns = columns_of_heads(stored_tensor(view), 2, 0, 2);
   ASSERT_TRUE(columns);
   EXPECT_EQ(floats_of(*columns), (std::vector<float>{0, 2, 1, 3, 6, 8, 7, 9}));
   EXPECT_EQ(columns->view.shape, (std::array<std::int64_t, 4>{2, 2, 2, 1}));
   for (const auto& [heads, first, count] :
        {std::array<std::int64_t, 3>{4, 0, 1}, {2, 2, 2}, {0, 0, 1}, {2, -1, 1}}) {
-    EXPECT_FALSE(rows_of_heads(view, heads, first, count)) << heads << first << count;
+    EXPECT_FALSE(rows_of_heads(stored_tensor(view), heads, first, count))
+        << heads << first << count;
   }
 }
 

@@ -59,6 +59,13 @@ void set_windows(Hparams& hparams, ModelConfig& config, int default_period) {
 
 void import_window_pattern(HfImport& import, int default_period) {
   const std::vector<std::string> types = layer_types(import.config());
+  // Older files of Gemma 3 and Cohere 2 have a period instead.
+  if (types.empty() && default_period > 1) {
+    for (const char* key : {"_sliding_window_pattern", "sliding_window_pattern"}) {
+      if (import.config().integer(key, default_period) != default_period)
+        import.copy_integer(kPattern, key);
+    }
+  }
   std::vector<std::int64_t> pattern;
   bool is_default = true;
   for (std::size_t i = 0; i < types.size(); ++i) {

@@ -1,6 +1,7 @@
 #include "model/loader.h"
 
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -55,52 +56,115 @@ bool is_float(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
 }
 
-// The type that a matrix is packed as.
-Result<DType> packed_type(const FoundTensor& tensor, const TensorView& view,
-                          const ModelConfig& config, const LoadOptions& options) {
-  const DType dtype = loaded_type(options.recipe, tensor.name, view, config);
-  if (dtype == view.dtype || is_float(tensor.view.dtype)) return dtype;
-  return invalid(fmt::format("tensor {} is stored as {}; --quantize needs F32, F16 or BF16",
-                             tensor.name, dtype_info(tensor.view.dtype).name));
-}
+class WeightLoader {
+ public:
+  WeightLoader(const WeightSource& source, const ModelConfig& config, const LoadOptions& options,
+               ThreadPool& pool)
+      : source_(source), config_(config), options_(options), pool_(pool) {}
 
-Result<Weights> load_weights(const WeightSource& source, const ModelConfig& config,
-                             const LoadOptions& options, ThreadPool& pool) {
-  Weights weights;
-  const std::vector<TensorSlot> slots = tensor_slots(config, weights);
-  std::vector<std::pair<std::string, TensorView>> matrices;  // in the packer's order
-  std::vector<std::vector<std::byte>> made;
-  Packer packer(options.isa);
-  std::int64_t total_bytes = 0, done_bytes = 0;
-  for (const TensorSlot& slot : slots) {
-    DUNLIN_ASSIGN(tensor, find_tensor(source, slot));
-    if (slot.matrix == nullptr) {
-      DUNLIN_ASSIGN(values, read_vector(slot, tensor));
-      *slot.vector = std::move(values);
-      continue;
+  Result<Weights> load() {
+    Weights weights;
+    const std::vector<TensorSlot> slots = tensor_slots(config_, weights);
+    Batch stored(options_.isa);
+    std::map<std::string, std::vector<const TensorSlot*>> to_prepare;  // by the tensor's name
+    for (const TensorSlot& slot : slots) {
+      DUNLIN_ASSIGN(tensor, find_tensor(source_, slot));
+      if (slot.matrix == nullptr) {
+        DUNLIN_TRY(load_vector(slot, tensor));
+        continue;
+      }
+      note_types(tensor);
+      total_bytes_ += tensor.view.size_bytes();
+      if (tensor.view.data == nullptr)
+        to_prepare[tensor.name].push_back(&slot);
+      else
+        add(slot, tensor, stored);
     }
+    if (options_.recipe && !has_floats_) {
+      return invalid(
+          fmt::format("its weights are quantised already, as {}; --quantize is for F32, "
+                      "F16 and BF16",
+                      dtype_info(stored_dtype_).name));
+    }
+    DUNLIN_TRY(pack(stored));
+    for (const auto& [name, parts] : to_prepare) DUNLIN_TRY(load_prepared(name, parts));
+    return weights;
+  }
+
+ private:
+  struct Batch {
+    explicit Batch(Isa isa) : packer(isa) {}
+    Packer packer;
+    std::vector<std::pair<std::string, TensorView>> matrices;  // in the packer's order
+    std::vector<std::vector<std::byte>> made;
+  };
+
+  // A vector that has to be made is small, even where it holds those of all experts.
+  Outcome load_vector(const TensorSlot& slot, FoundTensor& tensor) {
+    if (tensor.view.data == nullptr) {
+      source_.prepare(tensor.name);
+      DUNLIN_ASSIGN(prepared, find_tensor(source_, slot));
+      tensor = std::move(prepared);
+    }
+    DUNLIN_ASSIGN(values, read_vector(slot, tensor));
+    *slot.vector = std::move(values);
+    return {};
+  }
+
+  void note_types(const FoundTensor& tensor) {
+    if (is_never_quantized(tensor.name, tensor.view)) return;
+    has_floats_ = has_floats_ || is_float(tensor.view.dtype);
+    stored_dtype_ = tensor.view.dtype;
+  }
+
+  void add(const TensorSlot& slot, const FoundTensor& tensor, Batch& batch) {
     TensorView view = tensor.view;
-    if (tensor.is_transposed) made.push_back(transposed(tensor.view, view));
-    DUNLIN_ASSIGN(dtype, packed_type(tensor, view, config, options));
-    packer.add(view, tensor.order, *slot.matrix, dtype);
-    matrices.push_back({slot.name, tensor.view});
-    total_bytes += tensor.view.size_bytes();
+    if (tensor.is_transposed) batch.made.push_back(transposed(tensor.view, view));
+    const DType dtype = loaded_type(options_.recipe, tensor.name, view, config_);
+    batch.packer.add(view, tensor.order, *slot.matrix, dtype);
+    batch.matrices.push_back({slot.name, tensor.view});
   }
-  std::mutex mutex;
-  packer.run(pool, [&](std::size_t idx) {
-    const TensorView& view = matrices[idx].second;
-    source.release(view);
-    if (!options.progress) return;
-    const std::lock_guard lock(mutex);
-    done_bytes += view.size_bytes();
-    options.progress(done_bytes, total_bytes);
-  });
-  for (std::size_t i = 0; i < matrices.size(); ++i) {
-    const Outcome packed = packer.outcome(i);
-    if (!packed) return tl::unexpected(packed.error().with_prefix("tensor " + matrices[i].first));
+
+  Outcome pack(Batch& batch) {
+    if (batch.matrices.empty()) return {};
+    std::mutex mutex;
+    batch.packer.run(pool_, [&](std::size_t idx) {
+      const TensorView& view = batch.matrices[idx].second;
+      source_.release(view);
+      if (!options_.progress) return;
+      const std::lock_guard lock(mutex);
+      done_bytes_ += view.size_bytes();
+      options_.progress(done_bytes_, total_bytes_);
+    });
+    for (std::size_t i = 0; i < batch.matrices.size(); ++i) {
+      const Outcome packed = batch.packer.outcome(i);
+      if (packed) continue;
+      return tl::unexpected(packed.error().with_prefix("tensor " + batch.matrices[i].first));
+    }
+    return {};
   }
-  return weights;
-}
+
+  // All matrices of one tensor that has to be made, so that it is there only meanwhile.
+  Outcome load_prepared(const std::string& name, const std::vector<const TensorSlot*>& slots) {
+    source_.prepare(name);
+    Batch batch(options_.isa);
+    for (const TensorSlot* slot : slots) {
+      DUNLIN_ASSIGN(tensor, find_tensor(source_, *slot));
+      add(*slot, tensor, batch);
+    }
+    DUNLIN_TRY(pack(batch));
+    source_.discard(name);
+    return {};
+  }
+
+  const WeightSource& source_;
+  const ModelConfig& config_;
+  const LoadOptions& options_;
+  ThreadPool& pool_;
+  std::int64_t total_bytes_ = 0, done_bytes_ = 0;
+  bool has_floats_ = false;  // among the matrices that a recipe quantises
+  DType stored_dtype_ = DType::kF32;
+};
 
 }  // namespace
 
@@ -114,7 +178,7 @@ Result<std::unique_ptr<Model>> load_model(const WeightSource& source, const Mode
                                dtype_info(options.kv_dtype).name));
   }
   auto pool = std::make_unique<ThreadPool>(options.num_threads);
-  DUNLIN_ASSIGN(weights, load_weights(source, config, options, *pool));
+  DUNLIN_ASSIGN(weights, WeightLoader(source, config, options, *pool).load());
   const int context = options.max_context > 0 ? options.max_context : config.context_length;
   const RopeConfig& rope = config.ropes[0];
   if (rope.factors == RopeFactors::kLongShort && context <= rope.original_context)

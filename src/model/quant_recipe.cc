@@ -95,8 +95,9 @@ DType QuantRecipe::type_of(std::string_view tensor, const TensorView& view,
 
 DType loaded_type(const std::optional<QuantRecipe>& recipe, std::string_view tensor,
                   const TensorView& view, const ModelConfig& config) {
-  return recipe && !is_never_quantized(tensor, view) ? recipe->type_of(tensor, view, config)
-                                                     : view.dtype;
+  if (!recipe || is_never_quantized(tensor, view) || dtype_info(view.dtype).block_size > 1)
+    return view.dtype;
+  return recipe->type_of(tensor, view, config);
 }
 
 }  // namespace dunlin

@@ -52,8 +52,8 @@ class QuantRecipe {
 // Vectors, biases of experts, their routers, learned positions: no recipe quantises them.
 bool is_never_quantized(std::string_view tensor, const TensorView& view);
 
-// The type that a tensor is kept in once loaded: its own without a recipe, and where no recipe
-// quantises it.
+// The type that a tensor is kept in once loaded: its own without a recipe, where no recipe
+// quantises it, and where it is quantised already.
 DType loaded_type(const std::optional<QuantRecipe>& recipe, std::string_view tensor,
                   const TensorView& view, const ModelConfig& config);
 

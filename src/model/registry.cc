@@ -137,7 +137,9 @@ const Architecture* find_hf_architecture(std::string_view hf_class) {
   return nullptr;
 }
 
-Result<ModelConfig> read_config(const Checkpoint& checkpoint) {
+namespace {
+
+Result<ModelConfig> read_canonical(const Checkpoint& checkpoint) {
   const auto stored = checkpoint.metadata("general.architecture");
   const auto* name = stored ? std::get_if<std::string>(&*stored) : nullptr;
   if (name == nullptr) {
@@ -171,6 +173,14 @@ Result<ModelConfig> read_config(const Checkpoint& checkpoint) {
     return tl::unexpected<Status>(valid.error().with_prefix(checkpoint.path()));
   }
   return config;
+}
+
+}  // namespace
+
+Result<ModelConfig> read_config(const Checkpoint& checkpoint) {
+  auto config = read_canonical(checkpoint);
+  if (config) return config;
+  return tl::unexpected<Status>(checkpoint.in_own_words(std::move(config).error()));
 }
 
 }  // namespace dunlin

@@ -1,7 +1,6 @@
 // The table of architectures. Adding one takes one file in architectures/ (docs/adding-a-model.md).
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,19 +9,15 @@
 #include "formats/checkpoint.h"
 #include "model/config.h"
 #include "model/hparams.h"
-#include "tensor/tensor_view.h"
+#include "model/lazy_tensor.h"
 
 namespace dunlin {
 
 class HfConfig;
 class HfImport;
 
-// What a stored tensor becomes. The result's view points into `bytes`.
-struct MadeTensor {
-  TensorView view;
-  std::vector<std::byte> bytes;
-};
-using HfTransform = Result<MadeTensor> (*)(const HfConfig& config, const TensorView& stored);
+// What a stored tensor becomes.
+using HfTransform = Result<LazyTensor> (*)(const HfConfig& config, const LazyTensor& stored);
 
 // A tensor's canonical name and that of Hugging Face's checkpoints, both without what layers put in
 // front ("attn_q" for "blk.3.attn_q" and "self_attn.q_proj" for "model.layers.3.self_attn.q_proj")

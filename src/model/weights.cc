@@ -215,6 +215,7 @@ TensorView part_of(const TensorSlot& slot, const TensorView& view) {
   part.rank = is_matrix ? 2 : 1;
   part.shape = {is_matrix ? slot.rows : slot.cols, is_matrix ? slot.cols : 1, 1, 1};
   if (slot.part_is_transposed) std::swap(part.shape[0], part.shape[1]);
+  if (part.data == nullptr) return part;  // to be prepared
   part.data += row_bytes(view.dtype, is_matrix ? view.cols() : 1) * slot.first_row;
   return part;
 }

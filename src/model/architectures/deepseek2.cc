@@ -79,8 +79,6 @@ void import(HfImport& import) {
   import.set_integer("attention.key_length_mla", dim("qk_nope_head_dim") + rope);
   import.set_integer("attention.value_length_mla", dim("v_head_dim"));
   import.set_integer("rope.dimension_count", rope);
-  if (!config.flag("rope_interleave", true))
-    config.refuse(StatusCode::kUnimplemented, "rope_interleave false is not supported yet");
   import_yarn(import);
   import_experts(import);
   // V3's predictor of the token after next.
@@ -88,11 +86,11 @@ void import(HfImport& import) {
 }
 
 // kv_b_proj has each head's rows that make its keys of the latent, then those that make its values.
-Result<MadeTensor> make_k_b(const HfConfig& config, const TensorView& stored) {
+Result<LazyTensor> make_k_b(const HfConfig& config, const LazyTensor& stored) {
   return columns_of_heads(stored, config.integer("num_attention_heads"), 0,
                           config.integer("qk_nope_head_dim"));
 }
-Result<MadeTensor> make_v_b(const HfConfig& config, const TensorView& stored) {
+Result<LazyTensor> make_v_b(const HfConfig& config, const LazyTensor& stored) {
   return rows_of_heads(stored, config.integer("num_attention_heads"),
                        config.integer("qk_nope_head_dim"), config.integer("v_head_dim"));
 }

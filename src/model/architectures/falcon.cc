@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "base/quote.h"
 #include "model/hf_import.h"
 #include "model/hf_transforms.h"
 #include "model/registry.h"
@@ -38,20 +37,12 @@ void import(HfImport& import) {
   import.set_integer("context_length", config.integer("max_position_embeddings", 2048));
   import.set_integer("attention.head_count_kv", num_kv_heads(config));
   import.set_ffn_size("ffn_hidden_size");
-  if (config.flag("alibi", false))
-    config.refuse(StatusCode::kUnimplemented, "ALiBi positions (alibi) are not supported yet");
   if (!config.flag("parallel_attn", true) && !config.flag("new_decoder_architecture", false))
     config.refuse(StatusCode::kUnimplemented, "parallel_attn other than true is not supported");
-  const std::string activation = config.word("activation", "gelu");
-  if (activation != "gelu") {
-    config.refuse(StatusCode::kUnimplemented,
-                  fmt::format("activation {} is not supported in Falcon, only gelu",
-                              quote_for_message(activation)));
-  }
 }
 
 // A group is the query heads of one KV head, its key and its value.
-Result<MadeTensor> ungrouped(const HfConfig& config, const TensorView& stored) {
+Result<LazyTensor> ungrouped(const HfConfig& config, const LazyTensor& stored) {
   const std::int64_t heads = config.integer("num_attention_heads"), groups = num_kv_heads(config);
   if (heads < 1 || groups < 1 || heads % groups != 0)
     return invalid(fmt::format("is of {} heads in {} groups", heads, groups));

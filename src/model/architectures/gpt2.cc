@@ -2,9 +2,6 @@
 // Face's checkpoints hold its matrices as [in, out].
 #include <array>
 
-#include <fmt/format.h>
-
-#include "base/quote.h"
 #include "model/hf_import.h"
 #include "model/hf_transforms.h"
 #include "model/registry.h"
@@ -23,25 +20,11 @@ void configure(Hparams& /*hparams*/, ModelConfig& config) {
 }
 
 void import(HfImport& import) {
-  const HfConfig& config = import.config();
   import.copy_number("attention.layer_norm_epsilon", "layer_norm_epsilon");
   import.set_ffn_size("n_inner");
-  const std::string activation = config.word("activation_function", "gelu_new");
-  if (activation != "gelu_new" && activation != "gelu_pytorch_tanh") {
-    config.refuse(StatusCode::kUnimplemented,
-                  fmt::format("activation_function {} is not supported in GPT-2; supported are "
-                              "gelu_new and gelu_pytorch_tanh",
-                              quote_for_message(activation)));
-  }
-  if (!config.flag("scale_attn_weights", true) ||
-      config.flag("scale_attn_by_inverse_layer_idx", false)) {
-    config.refuse(StatusCode::kUnimplemented,
-                  "scale_attn_weights other than true and scale_attn_by_inverse_layer_idx other "
-                  "than false are not supported");
-  }
 }
 
-Result<MadeTensor> turned(const HfConfig& /*config*/, const TensorView& stored) {
+Result<LazyTensor> turned(const HfConfig& /*config*/, const LazyTensor& stored) {
   return transposed(stored);
 }
 

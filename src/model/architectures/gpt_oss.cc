@@ -38,20 +38,28 @@ void import(HfImport& import) {
 }
 
 // Gate and up are the even and the odd columns of one tensor.
-Result<MadeTensor> gate(const HfConfig& /*config*/, const TensorView& stored) {
+Result<LazyTensor> gate(const HfConfig& /*config*/, const LazyTensor& stored) {
   return transposed_columns(stored, 0, 2);
 }
-Result<MadeTensor> up(const HfConfig& /*config*/, const TensorView& stored) {
+Result<LazyTensor> up(const HfConfig& /*config*/, const LazyTensor& stored) {
   return transposed_columns(stored, 1, 2);
 }
-Result<MadeTensor> down(const HfConfig& /*config*/, const TensorView& stored) {
+Result<LazyTensor> down(const HfConfig& /*config*/, const LazyTensor& stored) {
   return transposed_columns(stored, 0, 1);
 }
-Result<MadeTensor> gate_bias(const HfConfig& /*config*/, const TensorView& stored) {
+Result<LazyTensor> gate_bias(const HfConfig& /*config*/, const LazyTensor& stored) {
   return strided_columns(stored, 0, 2);
 }
-Result<MadeTensor> up_bias(const HfConfig& /*config*/, const TensorView& stored) {
+Result<LazyTensor> up_bias(const HfConfig& /*config*/, const LazyTensor& stored) {
   return strided_columns(stored, 1, 2);
+}
+
+// In MXFP4 experts are stored as [out, in], with gate and up as the even and the odd rows.
+Result<LazyTensor> gate_rows(const HfConfig& /*config*/, const LazyTensor& stored) {
+  return strided_rows(stored, 0, 2);
+}
+Result<LazyTensor> up_rows(const HfConfig& /*config*/, const LazyTensor& stored) {
+  return strided_rows(stored, 1, 2);
 }
 
 constexpr HfTensorName kHfTensors[] = {
@@ -61,6 +69,9 @@ constexpr HfTensorName kHfTensors[] = {
     {"ffn_gate_exps.weight", "mlp.experts.gate_up_proj", gate},
     {"ffn_up_exps.weight", "mlp.experts.gate_up_proj", up},
     {"ffn_down_exps.weight", "mlp.experts.down_proj", down},
+    {"ffn_gate_exps.weight", "mlp.experts.gate_up_proj_blocks", gate_rows},
+    {"ffn_up_exps.weight", "mlp.experts.gate_up_proj_blocks", up_rows},
+    {"ffn_down_exps.weight", "mlp.experts.down_proj_blocks"},
     {"ffn_gate_exps.bias", "mlp.experts.gate_up_proj_bias", gate_bias},
     {"ffn_up_exps.bias", "mlp.experts.gate_up_proj_bias", up_bias},
     {"ffn_down_exps.bias", "mlp.experts.down_proj_bias"},

@@ -29,6 +29,11 @@ void configure(Hparams& hparams, ModelConfig& config) {
   read_experts(hparams, config);
 }
 
+void import(HfImport& import) {
+  import_window_pattern(import, 0);
+  import_experts(import);
+}
+
 constexpr HfTensorName kHfTensors[] = {
     {"ffn_gate_inp", "block_sparse_moe.gate"},
     {"ffn_gate.*", "block_sparse_moe.experts.*.w1"},
@@ -46,7 +51,7 @@ const Architecture& llama_architecture() {
       .name = "llama",
       .hf_classes = kHfClasses,
       .configure = configure,
-      .import = import_experts,
+      .import = import,
       .hf_tensors = kHfTensors,
   };
   return kArchitecture;

@@ -1,0 +1,20 @@
+// What config.json may ask for that changes a model's results and is not computed here: one table.
+// Whatever is neither imported nor refused has no effect on results.
+#pragma once
+
+#include <string_view>
+
+#include "base/function_ref.h"
+#include "formats/hf_config.h"
+
+namespace dunlin {
+
+// Records a refusal that names the key where `config` has such a value.
+void refuse_unsupported(const HfConfig& config, std::string_view architecture);
+
+// The same of biases that config.json promises and no tensor of the first layer holds.
+// has_tensor: whether a canonical name is there.
+void refuse_missing_biases(const HfConfig& config,
+                           FunctionRef<bool(std::string_view name)> has_tensor);
+
+}  // namespace dunlin
