@@ -18,8 +18,17 @@ namespace {
 constexpr std::int64_t kDefaultAvailableBytes = std::int64_t{1} << 30;
 constexpr int kMaxSeqsLimit = 4096;
 constexpr int kMaxBatchTokensLimit = 1 << 16;
+constexpr double kMaxTargetMs = 3.6e6;
+constexpr double kMinShare = 1e-3;
+constexpr double kMaxShare = 1e3;
 // Block numbers, and twice as many prefix nodes, stay well inside 32 bits.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 28;
+
+// Of two limits, of which 0 is none.
+std::chrono::milliseconds shorter(std::chrono::milliseconds a, std::chrono::milliseconds b) {
+  if (a.count() == 0 || b.count() == 0) return std::max(a, b);
+  return std::min(a, b);
+}
 
 class Stream final : public TokenStream {
  public:
@@ -66,7 +75,8 @@ class ThreadedEngine final : public Engine {
     thread_.join();
   }
 
-  Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) override;
+  Result<std::vector<std::unique_ptr<TokenStream>>> submit_choices(EngineRequest request,
+                                                                   int n) override;
   void abort(RequestId id) override { queue_->abort(id); }
   Outcome reset_prefix_cache(std::function<void(const PrefixCacheReset&)> done) override {
     return queue_->submit_task(
@@ -87,7 +97,7 @@ class ThreadedEngine final : public Engine {
   }
 
  private:
-  Outcome check(const EngineRequest& request) const;
+  Outcome check(const EngineRequest& request, int n) const;
   EngineStats published_stats() const {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
@@ -113,6 +123,7 @@ void ThreadedEngine::run() {
     for (const RequestId id : news.aborts) core_.abort(id);
     for (const auto& task : news.tasks) task();
     if (news.cancel_all || news.stop) core_.abort_all();
+    core_.expire(EngineClock::now());
     if (core_.has_work()) core_.step();
     publish();
     if (news.stop) return;
@@ -128,7 +139,7 @@ void ThreadedEngine::publish() {
   queue_->note_finished(core_.take_finished());
 }
 
-Outcome ThreadedEngine::check(const EngineRequest& request) const {
+Outcome ThreadedEngine::check(const EngineRequest& request, int n) const {
   if (request.prompt.empty()) return invalid("the prompt is empty; it needs at least one token");
   for (std::size_t i = 0; i < request.prompt.size(); ++i) {
     const TokenId token = request.prompt[i];
@@ -136,6 +147,19 @@ Outcome ThreadedEngine::check(const EngineRequest& request) const {
       return invalid(fmt::format("prompt token {} is {}, but the vocabulary has {} tokens", i,
                                  token, vocab_size_));
     }
+  }
+  if (n < 1 || n > config_.max_queue) {
+    return invalid(
+        fmt::format("{} choices are asked for, but the queue takes {} at most; ask for "
+                    "fewer or raise --max-queue",
+                    n, config_.max_queue));
+  }
+  if (n > 1 && request.constraint != nullptr) {
+    return invalid("a constraint follows one choice; submit them one by one");
+  }
+  if (request.tenant < 0 || request.tenant >= config_.num_tenants()) {
+    return invalid(
+        fmt::format("tenant {} is unknown; there are {}", request.tenant, config_.num_tenants()));
   }
   DUNLIN_TRY(validate(request.sampling, vocab_size_));
   if (request.sampling.max_tokens == 0 && !request.echo_logprobs) {
@@ -152,12 +176,25 @@ Outcome ThreadedEngine::check(const EngineRequest& request) const {
   return {};
 }
 
-Result<std::unique_ptr<TokenStream>> ThreadedEngine::submit(EngineRequest request) {
-  DUNLIN_TRY(check(request));
-  std::unique_ptr<Sequence> seq = make_sequence(std::move(request), vocab_size_);
-  std::shared_ptr<OutputQueue> output = seq->output;
-  DUNLIN_ASSIGN(id, queue_->submit(std::move(seq)));
-  return std::make_unique<Stream>(id, std::move(output), queue_);
+Result<std::vector<std::unique_ptr<TokenStream>>> ThreadedEngine::submit_choices(
+    EngineRequest request, int n) {
+  DUNLIN_TRY(check(request, n));
+  request.queue_timeout = shorter(request.queue_timeout, config_.queue_timeout);
+  request.deadline = shorter(request.deadline, config_.request_timeout);
+  std::vector<std::unique_ptr<Sequence>> seqs;
+  std::vector<std::shared_ptr<OutputQueue>> outputs;
+  for (int i = 0; i < n; ++i) {
+    EngineRequest choice = i + 1 < n ? request : std::move(request);
+    choice.sampling.choice_idx += static_cast<std::uint32_t>(i);
+    seqs.push_back(make_sequence(std::move(choice), vocab_size_));
+    outputs.push_back(seqs.back()->output);
+  }
+  DUNLIN_ASSIGN(first_id, queue_->submit(std::move(seqs)));
+  std::vector<std::unique_ptr<TokenStream>> streams;
+  for (std::shared_ptr<OutputQueue>& output : outputs)
+    streams.push_back(
+        std::make_unique<Stream>(first_id + streams.size(), std::move(output), queue_));
+  return streams;
 }
 
 // What a config leaves open, and what does not go together.
@@ -181,6 +218,22 @@ Outcome check_config(const EngineConfig& config, const ModelLimits& limits) {
   if (config.max_context < 0 || config.max_context > limits.context_length) {
     return invalid(fmt::format("a context of {} tokens is asked for, but the model has {}",
                                config.max_context, limits.context_length));
+  }
+  if (config.queue_timeout.count() < 0 || config.request_timeout.count() < 0) {
+    return invalid("a timeout can't be negative");
+  }
+  if (config.max_overtakes < 0) {
+    return invalid(fmt::format("max_overtakes can't be negative, got {}", config.max_overtakes));
+  }
+  for (const double share : config.tenant_shares) {
+    if (!(share >= kMinShare && share <= kMaxShare))
+      return invalid(
+          fmt::format("a share must be in [{}, {}], got {}", kMinShare, kMaxShare, share));
+  }
+  for (const double target : {config.target_itl_ms, config.target_ttft_ms}) {
+    if (!(target >= 0 && target <= kMaxTargetMs))
+      return invalid(
+          fmt::format("a latency target must be in [0, {}] ms, got {}", kMaxTargetMs, target));
   }
   if (config.kv_bytes < 0) return invalid("the size of the KV memory can't be negative");
   return {};

@@ -4,16 +4,20 @@
 // Thread-safe: submit, abort, stats, shutdown. submit and abort are the only ways in.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/metrics.h"
 #include "dunlin/status.h"
 #include "dunlin/types.h"
 #include "engine/request.h"
+#include "engine/schedule_policy.h"
 #include "kv/disk_tier.h"
 #include "kv/kv_cache_manager.h"
 #include "model/model.h"
@@ -33,13 +37,25 @@ struct EngineConfig {
       0;              // tokens a sequence may hold, prompt and output; 0: the model's, or what fits
   int max_seqs = 64;  // sequences running at once
   int max_batch_tokens = 512;  // token budget of a step; raised to max_seqs where it is less
-  int max_queue = 512;         // requests waiting; beyond it submit answers kResourceExhausted
+  SchedulePolicy schedule = SchedulePolicy::kPriority;
+  int max_overtakes = 64;  // times that a waiting request may be overtaken by later ones
+  // Share of each tenant in the computed tokens while several have requests; empty: one tenant.
+  std::vector<double> tenant_shares{};
+  // For requests that name none, and the most that one may name; 0: none.
+  std::chrono::milliseconds queue_timeout{0};
+  std::chrono::milliseconds request_timeout{0};
+  // Where set, a step takes fewer prompt tokens if that is needed to keep them (step_budget.h).
+  double target_itl_ms = 0;   // between two tokens of a stream; 0: no target
+  double target_ttft_ms = 0;  // arrival to first token; 0: no target
+  int max_queue = 512;        // requests waiting; beyond it submit answers kResourceExhausted
   // Size of the KV arena. 0: what max_seqs full contexts need, but no more than half of
   // available_bytes.
   std::int64_t kv_bytes = 0;
   std::int64_t available_bytes = 0;  // memory this process may still take; 0: unknown, 1 GiB
   bool prefix_cache = true;
   PrefixDiskConfig prefix_disk{};
+
+  int num_tenants() const { return std::max(1, static_cast<int>(tenant_shares.size())); }
 };
 
 // The reading end of one request's outputs; destroying it aborts the request.
@@ -88,6 +104,7 @@ struct EngineStats {
   std::uint64_t num_preemptions = 0;
   std::uint64_t prefix_queries = 0, prefix_hits = 0;  // tokens asked for, tokens found
   std::uint64_t finished_stop = 0, finished_length = 0, finished_cancelled = 0, finished_error = 0;
+  std::uint64_t timed_out = 0;                   // of those: by a time limit
   double prefill_time_s = 0, decode_time_s = 0;  // steps split by the share of their tokens
   ModelCounters model;
   EngineHistograms histograms;
@@ -102,10 +119,17 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(std::unique_ptr<Model> model,
                                                 const EngineConfig& config);
 
-  // Any thread; never waits for a step. kInvalidArgument: empty prompt, ids outside the vocabulary,
-  // wrong sampling fields, or prompt + max_tokens that can never fit (with the numbers).
-  // kResourceExhausted: the queue is full. kUnavailable: shutting down.
-  virtual Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) = 0;
+  // `n` requests over one prompt, all or none: choice i draws with sampling.choice_idx + i. The
+  // prompt is computed once where n slots are free at a time. Any thread; never waits for a step.
+  // kInvalidArgument: empty prompt, ids outside the vocabulary, wrong sampling fields, prompt +
+  // max_tokens or `n` that can never fit (with the numbers). kResourceExhausted: the queue is full.
+  // kUnavailable: shutting down.
+  virtual Result<std::vector<std::unique_ptr<TokenStream>>> submit_choices(EngineRequest request,
+                                                                           int n) = 0;
+  Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) {
+    DUNLIN_ASSIGN(streams, submit_choices(std::move(request), 1));
+    return std::move(streams.front());
+  }
   virtual void abort(RequestId id) = 0;  // no-op for an unknown or finished id
 
   // Forgets all cached prefixes, behind the step that runs; what running sequences know now doesn't

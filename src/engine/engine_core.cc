@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 
 namespace dunlin {
@@ -15,8 +17,29 @@ double seconds(EngineClock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+// Why a sequence without output is given up.
+Status timeout_error(const Sequence& seq, TimeLimit limit) {
+  const auto ms = [&seq](EngineClock::time_point end) {
+    return 1e3 * seconds(end - seq.submit_time);
+  };
+  return Status(StatusCode::kUnavailable,
+                limit == TimeLimit::kQueue
+                    ? fmt::format("the request waited {:.0f} ms for its turn, the longest it may; "
+                                  "try again later",
+                                  ms(seq.queue_deadline))
+                    : fmt::format("the request's {:.0f} ms were over before its first token; try "
+                                  "again later, or give it more time",
+                                  ms(seq.deadline)));
+}
+
 SchedulerConfig scheduler_config_of(const EngineConfig& config) {
-  return {config.max_seqs, config.max_batch_tokens, config.max_seqs + kEchoRows};
+  return {.max_seqs = config.max_seqs,
+          .max_batch_tokens = config.max_batch_tokens,
+          .max_logits_rows = config.max_seqs + kEchoRows,
+          .policy = config.schedule,
+          .max_overtakes = config.max_overtakes,
+          .tenant_shares = config.tenant_shares,
+          .targets = {config.target_itl_ms / 1e3, config.target_ttft_ms / 1e3}};
 }
 
 }  // namespace
@@ -40,44 +63,59 @@ EngineCore::EngineCore(std::unique_ptr<Model> model, const EngineConfig& config,
 
 void EngineCore::step() {
   const auto start = EngineClock::now();
-  const ScheduledBatch& scheduled = scheduler_.schedule();
-  for (const ScheduledSequence& s : scheduled.seqs) {
-    if (s.seq->first_scheduled_time != EngineClock::time_point{}) continue;
-    s.seq->first_scheduled_time = start;
-    s.seq->stats.queue_time_s = seconds(start - s.seq->submit_time);
-  }
-  const LogitRows rows = runner_.run(kv_.copies(), builder_.build(scheduled));
+  const ScheduledBatch& scheduled = scheduler_.schedule(start);
+  const auto note_start = [start](Sequence& seq) {
+    if (seq.first_scheduled_time != EngineClock::time_point{}) return;
+    seq.first_scheduled_time = start;
+    seq.stats.queue_time_s = seconds(start - seq.submit_time);
+  };
+  for (const ScheduledSequence& s : scheduled.seqs) note_start(*s.seq);
+  for (const ScheduledFork& fork : scheduled.forks) note_start(*fork.seq);
+  const LogitRows rows = runner_.run(kv_.copies(), builder_.build(scheduled),
+                                     static_cast<int>(scheduled.forks.size()));
   kv_.clear_copies();
   now_ = EngineClock::now();
   commit(scheduled, rows);
   note_step(scheduled, seconds(now_ - start));
+  scheduler_.note_step_time(seconds(EngineClock::now() - start));
 }
 
+// Everybody's blocks first: a fork takes those of a sequence that may end in this step.
 void EngineCore::commit(const ScheduledBatch& scheduled, const LogitRows& rows) {
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
   const std::span<SampledToken> sampled = sampler_.sample(scheduled, rows);
   std::size_t first = 0, num_taken = 0;
   for (const ScheduledSequence& s : scheduled.seqs) {
     const std::size_t count = static_cast<std::size_t>(s.num_rows()) * vocab_size;
-    commit_sequence(s, rows.values.subspan(first, count),
-                    s.samples ? &sampled[num_taken++] : nullptr);
+    commit_tokens(s, rows.values.subspan(first, count));
     first += count;
   }
+  for (const ScheduledFork& fork : scheduled.forks) commit_fork(fork);
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    if (s.samples) {
+      accept(*s.seq, sampled[num_taken++]);
+    } else if (s.end() == s.seq->num_tokens()) {
+      finish(*s.seq, FinishReason::kLength);  // max_tokens = 0: the prompt is all
+    }
+  }
+  for (const ScheduledFork& fork : scheduled.forks) accept(*fork.seq, sampled[num_taken++]);
   finished_.clear();
 }
 
-void EngineCore::commit_sequence(const ScheduledSequence& s, std::span<const float> rows,
-                                 SampledToken* sampled) {
+void EngineCore::commit_tokens(const ScheduledSequence& s, std::span<const float> rows) {
   Sequence& seq = *s.seq;
   if (disk_prefixes_) disk_prefixes_->save(seq, s.end());
   kv_.commit(seq.kv, seq.tokens, s.end());
+  seq.stats.num_chunks += s.begin < s.num_prompt_tokens;
   // The row that was drawn from scores no prompt token: it is behind the last of them.
   if (seq.echo_logprobs) score_prompt(s, rows);
-  if (sampled != nullptr) {
-    accept(seq, *sampled);
-  } else if (s.end() == seq.num_tokens()) {
-    finish(seq, FinishReason::kLength);  // max_tokens = 0: the prompt is all
-  }
+}
+
+void EngineCore::commit_fork(const ScheduledFork& fork) {
+  Sequence& seq = *fork.seq;
+  seq.kv = kv_.fork(fork.source->kv, seq.num_max_tokens());
+  seq.stats.num_cached_tokens = fork.source->stats.num_cached_tokens;
+  seq.prompt_logprobs = fork.source->prompt_logprobs;
 }
 
 void EngineCore::score_prompt(const ScheduledSequence& s, std::span<const float> rows) {
@@ -98,7 +136,10 @@ void EngineCore::score_prompt(const ScheduledSequence& s, std::span<const float>
 void EngineCore::accept(Sequence& seq, SampledToken& sampled) {
   const std::optional<TokenId> token = sampled.token;
   if (!token) {
-    finish(seq, FinishReason::kError);
+    finish(seq, FinishReason::kError,
+           Status(StatusCode::kInternal,
+                  "no token may come next: the model gave no finite logit, or every token is "
+                  "masked"));
     return;
   }
   if (seq.constraint != nullptr) seq.constraint->accept(*token);
@@ -140,30 +181,41 @@ void EngineCore::push(Sequence& seq, TokenOutput output) {
   seq.output->push(std::move(output));
 }
 
-// Ends a sequence without a token.
-void EngineCore::finish(Sequence& seq, FinishReason reason) {
-  TokenOutput output;
-  output.finish = reason;
-  if (reason == FinishReason::kError) {
-    output.error = Status(StatusCode::kInternal,
-                          "no token may come next: the model gave no finite logit, or every token "
-                          "is masked");
-  }
+// Ends a running sequence without a token.
+void EngineCore::finish(const Sequence& seq, FinishReason reason, std::optional<Status> error) {
+  std::unique_ptr<Sequence> taken = scheduler_.remove(seq.id);
+  tell_end(*taken, reason, std::move(error));
+  finished_.push_back(std::move(taken));
+}
+
+void EngineCore::tell_end(Sequence& seq, FinishReason reason, std::optional<Status> error,
+                          TimeLimit ended_by) {
   seq.stats.total_time_s = seconds(EngineClock::now() - seq.submit_time);
   note_finish(seq, reason);
-  std::unique_ptr<Sequence> taken = scheduler_.remove(seq.id);
+  TokenOutput output;
+  output.finish = reason;
+  output.error = std::move(error);
+  output.ended_by = ended_by;
   push(seq, std::move(output));
-  finished_.push_back(std::move(taken));
 }
 
 void EngineCore::abort(RequestId id) {
   const std::unique_ptr<Sequence> seq = scheduler_.remove(id);
-  if (seq == nullptr) return;
-  seq->stats.total_time_s = seconds(EngineClock::now() - seq->submit_time);
-  note_finish(*seq, FinishReason::kCancelled);
-  TokenOutput output;
-  output.finish = FinishReason::kCancelled;
-  push(*seq, std::move(output));
+  if (seq != nullptr) tell_end(*seq, FinishReason::kCancelled);
+}
+
+void EngineCore::expire(EngineClock::time_point now) {
+  now_ = now;
+  while (const Sequence* expired = scheduler_.find_expired(now)) {
+    const std::unique_ptr<Sequence> seq = scheduler_.remove(expired->id);
+    const TimeLimit limit = now < seq->deadline ? TimeLimit::kQueue : TimeLimit::kDeadline;
+    ++stats_.timed_out;
+    if (seq->num_output_tokens() > 0) {
+      tell_end(*seq, FinishReason::kLength, {}, limit);
+    } else {
+      tell_end(*seq, FinishReason::kError, timeout_error(*seq, limit), limit);
+    }
+  }
 }
 
 PrefixCacheReset EngineCore::reset_prefix_cache() {

@@ -27,6 +27,8 @@ class EngineCore {
   // Ends a sequence with FinishReason::kCancelled; no-op for an unknown or finished id.
   void abort(RequestId id);
   void abort_all();
+  // Ends what had its time at `now` (TokenOutput::ended_by).
+  void expire(EngineClock::time_point now);
 
   PrefixCacheReset reset_prefix_cache();
 
@@ -43,13 +45,15 @@ class EngineCore {
  private:
   void commit(const ScheduledBatch& scheduled, const LogitRows& rows);
   // `sampled`: null where the sequence does not sample in this step.
-  void commit_sequence(const ScheduledSequence& scheduled, std::span<const float> rows,
-                       SampledToken* sampled);
+  void commit_tokens(const ScheduledSequence& scheduled, std::span<const float> rows);
+  void commit_fork(const ScheduledFork& fork);
   void score_prompt(const ScheduledSequence& scheduled, std::span<const float> rows);
   void accept(Sequence& seq, SampledToken& sampled);
   FinishReason finish_reason(const Sequence& seq, TokenId token) const;
   void push(Sequence& seq, TokenOutput output);
-  void finish(Sequence& seq, FinishReason reason);
+  void finish(const Sequence& seq, FinishReason reason, std::optional<Status> error = {});
+  void tell_end(Sequence& seq, FinishReason reason, std::optional<Status> error = {},
+                TimeLimit ended_by = TimeLimit::kNone);
   void note_token(Sequence& seq);
   void note_finish(const Sequence& seq, FinishReason reason);
   void note_step(const ScheduledBatch& scheduled, double seconds);

@@ -318,6 +318,8 @@ TEST(EngineCore, CountsAndTimesEachRequest) {
   const RequestStats& stats = harness.last(id).stats;
   EXPECT_EQ(stats.num_prompt_tokens, 20);
   EXPECT_EQ(stats.num_output_tokens, 10);
+  EXPECT_EQ(stats.num_chunks, 1);
+  EXPECT_EQ(stats.num_preemptions, 0);
   EXPECT_GE(stats.first_token_time_s, stats.queue_time_s);
   EXPECT_GE(stats.total_time_s, stats.first_token_time_s);
   const EngineStats& all = harness.core().stats();

@@ -3,7 +3,7 @@
 #include <ctime>
 
 #include <atomic>
-#include <condition_variable>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "support/engine_harness.h"
+#include "support/gated_engine.h"
 
 namespace dunlin {
 namespace {
@@ -19,73 +20,12 @@ namespace {
 using namespace std::chrono_literals;
 using testing::expected_output;
 using testing::FakeModel;
+using testing::Gate;
+using testing::make_engine;
 using testing::make_request;
 using testing::random_prompt;
-
-// A FakeModel on which the engine stops before each forward until let through.
-class Gate {
- public:
-  void install(FakeModel& model) {
-    model.before_forward = [this](const ForwardBatch&) {
-      std::unique_lock lock(mutex_);
-      ++num_arrived_;
-      changed_.notify_all();
-      changed_.wait(lock, [this] { return num_let_ > 0 || is_open_; });
-      --num_let_;
-    };
-  }
-  void let(int steps) {
-    const std::lock_guard lock(mutex_);
-    num_let_ = steps;
-    changed_.notify_all();
-  }
-  void open() {
-    const std::lock_guard lock(mutex_);
-    is_open_ = true;
-    changed_.notify_all();
-  }
-  void wait_for_arrivals(int count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return num_arrived_ >= count; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int num_arrived_ = 0;
-  int num_let_ = 0;
-  bool is_open_ = false;
-};
-
-EngineConfig small_config() {
-  EngineConfig config;
-  config.max_context = 256;
-  config.max_seqs = 4;
-  config.kv_bytes = 1 << 20;
-  return config;
-}
-
-std::unique_ptr<Engine> make_engine(const EngineConfig& config, Gate* gate = nullptr) {
-  auto model = std::make_unique<FakeModel>(std::vector<int>{0});
-  if (gate != nullptr) gate->install(*model);
-  return Engine::create(std::move(model), config).value();
-}
-
-std::vector<TokenId> read_all(TokenStream& stream, FinishReason* finish = nullptr) {
-  std::vector<TokenId> tokens;
-  while (true) {
-    const auto output = stream.wait(20s);
-    if (!output) {
-      ADD_FAILURE() << "no output in 20 s";
-      return tokens;
-    }
-    if (output->token) tokens.push_back(*output->token);
-    if (output->finish == FinishReason::kNone) continue;
-    if (finish != nullptr) *finish = output->finish;
-    EXPECT_FALSE(stream.poll().has_value());
-    return tokens;
-  }
-}
+using testing::read_all;
+using testing::small_config;
 
 void wait_until(const std::function<bool()>& condition) {
   for (int i = 0; i < 20000 && !condition(); ++i) std::this_thread::sleep_for(1ms);

@@ -11,10 +11,11 @@
 
 namespace dunlin {
 
-// What a step computed, valid and writable until the next one.
+// What a step computed, valid and writable until the next one: num_outputs rows, and as many spare
+// ones as were asked for behind them.
 struct LogitRows {
-  std::span<float> values;        // [num_outputs, vocab_size]
-  std::span<const float> maxima;  // [num_outputs, maxima_size(vocab_size)] (base/row_maxima.h)
+  std::span<float> values;  // [rows, vocab_size]
+  std::span<float> maxima;  // [rows, maxima_size(vocab_size)] (base/row_maxima.h)
 };
 
 class ModelRunner {
@@ -22,7 +23,7 @@ class ModelRunner {
   ModelRunner(std::unique_ptr<Model> model, std::int32_t num_blocks, const SchedulerConfig& config);
 
   // Runs the copies, in order, and then the batch. Engine thread.
-  LogitRows run(std::span<const BlockCopy> copies, const ForwardBatch& batch);
+  LogitRows run(std::span<const BlockCopy> copies, const ForwardBatch& batch, int num_spare_rows);
 
   // The model's threads, idle between runs (Model::parallel_for).
   int num_threads() const { return model_->num_threads(); }

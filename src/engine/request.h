@@ -1,6 +1,7 @@
 // What enters and leaves the engine: token ids and numbers, never text.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,7 +21,10 @@ struct EngineRequest {
   std::vector<TokenId> prompt;  // at least one token
   SamplingParams sampling;
   std::vector<TokenId> eos_ids;  // the model's end-of-generation set; ignored under ignore_eos
-  int priority = 0;              // lower runs first; ties by arrival
+  int priority = 0;              // lower runs first under SchedulePolicy::kPriority
+  int tenant = 0;                // whose request it is, in [0, EngineConfig::num_tenants())
+  std::chrono::milliseconds queue_timeout{0};  // longest wait to run for the first time; 0: none
+  std::chrono::milliseconds deadline{0};       // submit to end; 0: none
   // Only requests of one salt share blocks of the prefix cache; "": the common one.
   std::string cache_salt;
   // log p of each prompt token too (TokenOutput::prompt_logprobs); bypasses the prefix cache.
@@ -33,11 +37,15 @@ struct RequestStats {
   int num_prompt_tokens = 0;
   int num_cached_tokens = 0;  // prompt tokens found in the prefix cache
   int num_output_tokens = 0;
+  int num_chunks = 0;  // steps that computed some of the prompt
   int num_preemptions = 0;
   double queue_time_s = 0;        // submit -> first scheduled
   double first_token_time_s = 0;  // submit -> first token
   double total_time_s = 0;        // submit -> finish
 };
+
+// Which of its times a request was ended by.
+enum class TimeLimit { kNone, kQueue, kDeadline };
 
 // One step's result for one request.
 struct TokenOutput {
@@ -51,6 +59,9 @@ struct TokenOutput {
   std::vector<TokenLogprobs> prompt_logprobs;
   FinishReason finish = FinishReason::kNone;
   std::optional<Status> error;  // with FinishReason::kError
+  // With kDeadline a request that has output finishes with FinishReason::kLength, any other with
+  // kError.
+  TimeLimit ended_by = TimeLimit::kNone;
   RequestStats stats;
 };
 

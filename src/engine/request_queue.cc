@@ -6,23 +6,26 @@
 
 namespace dunlin {
 
-Result<RequestId> RequestQueue::submit(std::unique_ptr<Sequence> seq) {
+Result<RequestId> RequestQueue::submit(std::vector<std::unique_ptr<Sequence>> seqs) {
+  const int count = static_cast<int>(seqs.size());
   const std::lock_guard lock(mutex_);
   if (closed_) return fail(StatusCode::kUnavailable, "the server is shutting down");
-  if (num_waiting_ >= max_waiting_) {
+  if (num_waiting_ + count > max_waiting_) {
     return fail(StatusCode::kResourceExhausted,
-                fmt::format("{} requests are waiting already, the most the queue takes; try again "
+                fmt::format("{} requests are waiting already, and the queue takes {}; try again "
                             "later or raise --max-queue",
-                            num_waiting_));
+                            num_waiting_, max_waiting_));
   }
-  const RequestId id = ++last_id_;
-  seq->id = id;
-  seq->arrival = id;
-  arrivals_.push_back(std::move(seq));
-  ++num_waiting_;
-  ++num_open_;
+  const RequestId first_id = last_id_ + 1;
+  for (std::unique_ptr<Sequence>& seq : seqs) {
+    seq->id = seq->arrival = ++last_id_;
+    if (count > 1) seq->group = first_id;
+    arrivals_.push_back(std::move(seq));
+  }
+  num_waiting_ += count;
+  num_open_ += count;
   news_.notify_one();
-  return id;
+  return first_id;
 }
 
 void RequestQueue::abort(RequestId id) {

@@ -18,9 +18,10 @@ class RequestQueue {
  public:
   explicit RequestQueue(int max_waiting) : max_waiting_(max_waiting) {}
 
-  // Any thread. Gives the sequence its id and arrival. kResourceExhausted: max_waiting accepted
-  // requests have not run yet. kUnavailable: closed.
-  Result<RequestId> submit(std::unique_ptr<Sequence> seq);
+  // Any thread. Gives the sequences, choices over one prompt where they are several, their ids, the
+  // returned one and those behind it, and arrivals; all or none. kResourceExhausted: with them more
+  // than max_waiting accepted requests have not run yet. kUnavailable: closed.
+  Result<RequestId> submit(std::vector<std::unique_ptr<Sequence>> seqs);
   void abort(RequestId id);
   // Something the engine thread is to do between two steps; done even where it stops before.
   // kUnavailable: it is stopping.

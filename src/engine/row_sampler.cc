@@ -22,12 +22,23 @@ std::span<SampledToken> RowSampler::sample(const ScheduledBatch& batch, const Lo
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
   const std::size_t num_maxima = maxima_size(vocab_size);
   draws_.clear();
+  const auto values = [&](std::size_t row) {
+    return rows.values.subspan(row * vocab_size, vocab_size);
+  };
+  const auto maxima = [&](std::size_t row) {
+    return rows.maxima.subspan(row * num_maxima, num_maxima);
+  };
   std::size_t end_row = 0;
   for (const ScheduledSequence& s : batch.seqs) {
     end_row += static_cast<std::size_t>(s.num_rows());
-    if (!s.samples) continue;
-    draws_.push_back({s.seq, rows.values.subspan((end_row - 1) * vocab_size, vocab_size),
-                      rows.maxima.subspan((end_row - 1) * num_maxima, num_maxima)});
+    if (s.samples) draws_.push_back({s.seq, values(end_row - 1), maxima(end_row - 1)});
+  }
+  for (const ScheduledFork& fork : batch.forks) {
+    const auto from = static_cast<std::size_t>(fork.source_row);
+    std::ranges::copy(values(from), values(end_row).begin());
+    std::ranges::copy(maxima(from), maxima(end_row).begin());
+    draws_.push_back({fork.seq, values(end_row), maxima(end_row)});
+    ++end_row;
   }
   const std::size_t num_chunks = std::min(samplers_.size(), draws_.size());
   runner_.parallel_for(static_cast<int>(num_chunks), [&](int chunk) {

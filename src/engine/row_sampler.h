@@ -24,9 +24,9 @@ class RowSampler {
   // `runner` outlives it; its threads do the work.
   RowSampler(ModelRunner& runner, int max_seqs);
 
-  // `rows` of the whole batch, changed where they are drawn from: the last of each sequence that
-  // samples. Results in the order of those sequences, valid until the next
-  // call.
+  // `rows` of the whole batch and a spare one for each fork, changed where they are drawn from: the
+  // last of each sequence that samples. Results in the order of those sequences, then of the forks;
+  // valid until the next call.
   std::span<SampledToken> sample(const ScheduledBatch& batch, const LogitRows& rows);
 
  private:

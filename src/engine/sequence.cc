@@ -8,7 +8,11 @@ namespace dunlin {
 std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
   auto seq = std::make_unique<Sequence>();
   seq->submit_time = EngineClock::now();
+  if (request.queue_timeout.count() > 0)
+    seq->queue_deadline = seq->submit_time + request.queue_timeout;
+  if (request.deadline.count() > 0) seq->deadline = seq->submit_time + request.deadline;
   seq->priority = request.priority;
+  seq->tenant = request.tenant;
   seq->sampling = std::move(request.sampling);
   seq->constraint = std::move(request.constraint);
   seq->output = std::make_shared<OutputQueue>();

@@ -6,9 +6,11 @@
 // last row of logits gives a new token.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "engine/output_queue.h"
@@ -24,7 +26,9 @@ using EngineClock = std::chrono::steady_clock;
 struct Sequence {
   RequestId id = 0;
   std::uint64_t arrival = 0;  // ascending with submit
-  int priority = 0;
+  int priority = 0;           // 0 where the policy knows none
+  int tenant = 0;
+  RequestId group = 0;  // choices over one prompt have the same; 0: it is alone
   SamplingParams sampling;
   std::shared_ptr<TokenConstraint> constraint;
   std::shared_ptr<OutputQueue> output;
@@ -42,9 +46,15 @@ struct Sequence {
   KvSequence kv;
   bool has_kv = false;       // kv is made at the first try to run
   bool is_admitted = false;  // has run before; if it waits now, it was preempted
+  bool is_running = false;
+  int num_overtaken = 0;  // by later ones, while it waited
+  bool is_due = false;    // was overtaken as often as may be
+  int num_yields = 0;     // times that it left its slot to another tenant
 
   RequestStats stats;
   EngineClock::time_point submit_time;
+  EngineClock::time_point queue_deadline = EngineClock::time_point::max();
+  EngineClock::time_point deadline = EngineClock::time_point::max();
   EngineClock::time_point first_scheduled_time;
   EngineClock::time_point first_token_time;
   EngineClock::time_point last_token_time;
@@ -53,6 +63,10 @@ struct Sequence {
   int num_output_tokens() const { return num_tokens() - num_prompt_tokens; }
   int num_max_tokens() const { return num_prompt_tokens + sampling.max_tokens; }
   int num_remaining() const { return num_tokens() - kv.num_computed_tokens(); }
+  // When its time is over, as things are.
+  EngineClock::time_point expiry() const {
+    return is_admitted ? deadline : std::min(deadline, queue_deadline);
+  }
 };
 
 // A checked request as a sequence, submitted now. Makes room for all of its tokens, so that later
@@ -61,7 +75,8 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size);
 
 // Who runs first, and who is preempted last.
 inline bool runs_before(const Sequence& a, const Sequence& b) {
-  return a.priority < b.priority || (a.priority == b.priority && a.arrival < b.arrival);
+  return std::tuple(!a.is_due, a.priority, a.arrival) <
+         std::tuple(!b.is_due, b.priority, b.arrival);
 }
 
 }  // namespace dunlin

@@ -59,12 +59,20 @@ class CoreHarness {
         vocab_size_(model->limits().vocab_size),
         core_(std::move(model), filled(config), num_blocks, disk) {}
 
-  RequestId add(EngineRequest request) {
-    auto seq = make_sequence(std::move(request), vocab_size_);
-    seq->id = seq->arrival = ++last_id_;
-    queues_[last_id_] = seq->output;
-    core_.add(std::move(seq));
-    return last_id_;
+  RequestId add(EngineRequest request) { return add(std::move(request), 1); }
+  // The first of n ids.
+  RequestId add(const EngineRequest& request, int n) {
+    const RequestId first = last_id_ + 1;
+    for (int i = 0; i < n; ++i) {
+      EngineRequest choice = request;
+      choice.sampling.choice_idx += static_cast<std::uint32_t>(i);
+      auto seq = make_sequence(std::move(choice), vocab_size_);
+      seq->id = seq->arrival = ++last_id_;
+      if (n > 1) seq->group = first;
+      queues_[last_id_] = seq->output;
+      core_.add(std::move(seq));
+    }
+    return first;
   }
 
   void step() {
@@ -73,6 +81,10 @@ class CoreHarness {
   }
   void abort(RequestId id) {
     core_.abort(id);
+    check();
+  }
+  void expire(EngineClock::time_point now) {
+    core_.expire(now);
     check();
   }
   void run_all() {

@@ -47,17 +47,17 @@ class FakeEngine final : public Engine {
   std::atomic<int> step_ms = 0;         // how long a step takes
   std::atomic<bool> is_paused = false;  // nothing is scheduled: requests wait
 
-  Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) override {
+  Result<std::vector<std::unique_ptr<TokenStream>>> submit_choices(EngineRequest request,
+                                                                   int n) override {
     const std::lock_guard lock(mutex_);
-    if (static_cast<int>(requests_.size()) >= config_.max_queue)
+    if (static_cast<int>(requests_.size()) + n > config_.max_queue)
       return fail(StatusCode::kResourceExhausted, "the queue is full: 64 requests wait");
-    auto state = std::make_shared<State>();
-    state->id = ++last_id_;
-    state->tokens = script_(request);
-    state->request = std::move(request);
-    requests_.push_back(state);
-    changed_.notify_all();
-    return std::make_unique<Stream>(*this, std::move(state));
+    std::vector<std::unique_ptr<TokenStream>> streams;
+    for (int i = 0; i < n; ++i) {
+      streams.push_back(start(request));
+      ++request.sampling.choice_idx;
+    }
+    return streams;
   }
 
   void abort(RequestId id) override {
@@ -158,6 +158,16 @@ class FakeEngine final : public Engine {
     for (int i = 0; i < num; ++i)
       out.top.emplace_back((token + i) % 256, -0.5f - 0.25f * static_cast<float>(i));
     return out;
+  }
+
+  std::unique_ptr<TokenStream> start(const EngineRequest& request) {
+    auto state = std::make_shared<State>();
+    state->id = ++last_id_;
+    state->tokens = script_(request);
+    state->request = request;
+    requests_.push_back(state);
+    changed_.notify_all();
+    return std::make_unique<Stream>(*this, std::move(state));
   }
 
   // True where that was the last.
