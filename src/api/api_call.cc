@@ -131,6 +131,8 @@ class OpenAiCall final : public ApiCall {
     if (delta.finish == FinishReason::kError) {
       error_ = delta.error ? api_error_from(*delta.error)
                            : ApiError{500, "the engine gave up on this request"};
+      if (delta.ended_by == TimeLimit::kQueue) error_->code = "queue_timeout";
+      if (delta.ended_by == TimeLimit::kDeadline) error_->code = "deadline_exceeded";
     } else if (delta.finish == FinishReason::kCancelled) {
       error_ = ApiError{503, "the request was cancelled: the server is shutting down"};
     }
@@ -212,6 +214,18 @@ std::optional<ApiError> check_context(const Session& session, std::size_t num_pr
   return ApiError{400, std::move(message), param, "context_length_exceeded"};
 }
 
+// More choices than the queue takes would wait for ever.
+std::optional<ApiError> check_choices(Session& session, std::size_t num_prompts, int n) {
+  const int max_queue = session.engine().config().max_queue;
+  const auto num_choices = static_cast<std::int64_t>(num_prompts) * n;
+  if (num_choices <= max_queue) return std::nullopt;
+  return ApiError{400,
+                  fmt::format("{} choices are asked for ({} prompts, n = {}), but the queue takes "
+                              "{} at most; ask for fewer or raise --max-queue",
+                              num_choices, num_prompts, n, max_queue),
+                  "n"};
+}
+
 // A prompt that can't be made is the client's fault even where a budget ran out on the way.
 ApiError prompt_error(const Status& status, const char* param) {
   ApiError error = api_error_from(status, param);
@@ -244,9 +258,13 @@ std::string decode(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) 
 
 }  // namespace
 
-ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_view body) {
+ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_view body,
+                                               const CallOrigin& origin) {
   auto request = parse_chat_request(body, parse_context(session));
   if (!request) return api_fail(std::move(request).error());
+  request->options.tenant = origin.tenant;
+  if (auto error = check_choices(session, 1, request->options.n))
+    return api_fail(std::move(*error));
   auto prompt = session.chat_prompt(*request->messages, *request->template_vars,
                                     request->add_generation_prompt);
   if (!prompt) return api_fail(prompt_error(prompt.error(), "messages"));
@@ -261,9 +279,13 @@ ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_vie
                                       std::move(generations), std::vector<std::string>());
 }
 
-ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body) {
+ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body,
+                                                     const CallOrigin& origin) {
   auto request = parse_completion_request(body, parse_context(session));
   if (!request) return api_fail(std::move(request).error());
+  request->options.tenant = origin.tenant;
+  if (auto error = check_choices(session, request->prompts.size(), request->options.n))
+    return api_fail(std::move(*error));
   std::vector<std::vector<TokenId>> prompts;
   std::vector<std::string> echoes;
   for (PromptInput& input : request->prompts) {

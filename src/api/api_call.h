@@ -25,6 +25,11 @@ struct CallProgress {
   std::optional<ApiError> error;  // the answer is this error, not `bytes`; only without streaming
 };
 
+// Who asks; from the connection, not from the body.
+struct CallOrigin {
+  int tenant = 0;  // EngineRequest::tenant
+};
+
 class ApiCall {
  public:
   virtual ~ApiCall() = default;  // cancels what is still running
@@ -44,8 +49,10 @@ class ApiCall {
 
 // Parses, tokenises and submits: slow for large bodies, so not for an I/O thread. Thread-safe.
 // `session` must outlive the call.
-ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_view body);
-ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body);
+ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_view body,
+                                               const CallOrigin& origin = {});
+ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body,
+                                                     const CallOrigin& origin = {});
 // Never waits itself. The answer tells how many blocks the prefix cache forgot.
 ApiResult<std::unique_ptr<ApiCall>> start_reset_prefix_cache(Session& session);
 

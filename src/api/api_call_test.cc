@@ -90,6 +90,15 @@ TEST(ChatCall, answers_as_a_chat_completion) {
   EXPECT_EQ(usage["prompt_tokens_details"]["cached_tokens"], 0);
 }
 
+TEST(ChatCall, refuses_more_choices_than_the_queue_takes) {
+  FakeSession fake(say("Hello"));  // whose queue takes 64
+  const auto call = start_completion(*fake.session, R"({"prompt":["a","b"],"n":33})");
+  ASSERT_FALSE(call);
+  EXPECT_EQ(call.error().http_status, 400);
+  EXPECT_EQ(call.error().param, "n");
+  EXPECT_NE(call.error().message.find("66 choices"), std::string::npos) << call.error().message;
+}
+
 TEST(ChatCall, says_length_where_max_tokens_ends_it) {
   FakeSession fake(say("Hello"));
   const json answer = chat(fake, R"("max_completion_tokens":3)");

@@ -98,6 +98,12 @@ void read_cache_salt(FieldReader& fields, std::string& out) {
   if (out.empty()) fields.fail("cache_salt", "must not be empty; leave it out to share the cache");
 }
 
+void read_timeout(FieldReader& fields, const char* name, std::chrono::milliseconds& out) {
+  int ms = 0;
+  fields.read(name, ms, 1, kMaxTimeoutMs);
+  if (ms > 0) out = std::chrono::milliseconds(ms);
+}
+
 void read_stream(FieldReader& fields, OpenAiRequest& out) {
   fields.read("stream", out.stream);
   const ordered_json* options = fields.find("stream_options");
@@ -147,6 +153,8 @@ void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest
   }
   fields.read("n", out.options.n, 1, kMaxChoices);
   if (fields.find("cache_salt")) read_cache_salt(fields, out.options.cache_salt);
+  read_timeout(fields, "queue_timeout_ms", out.options.queue_timeout);
+  read_timeout(fields, "deadline_ms", out.options.deadline);
   fields.read("priority", out.options.priority, std::numeric_limits<int>::min(), kMaxTokens);
   read_stop(fields, out.options.stop);
   read_stop_token_ids(fields, context.vocab_size, sampling.stop_token_ids);

@@ -14,7 +14,7 @@ ApiResult<void> check_model(FieldReader& fields, const ParseContext& context);
 // Fields known elsewhere that change the answer, with any value that isn't neutral.
 void refuse_unsupported(FieldReader& fields, OpenAiEndpoint endpoint);
 
-// Sampling, stop, n, stream, seed, priority. max_tokens is left to the caller.
+// Sampling, stop, n, stream, seed, priority, timeouts. max_tokens is left to the caller.
 void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest& out);
 
 // "messages" and the template's variables.

@@ -36,7 +36,8 @@ TEST(ChatParse, takes_every_field_it_knows) {
       "presence_penalty":-1,"frequency_penalty":1.5,"logit_bias":{"7":-100},"seed":-3,"n":2,
       "stop":["a","b"],"stop_token_ids":[9],"include_stop_str_in_output":true,"max_tokens":50,
       "min_tokens":2,"ignore_eos":true,"logprobs":true,"top_logprobs":3,"stream":true,
-      "stream_options":{"include_usage":true},"priority":-1,"cache_salt":"s")");
+      "stream_options":{"include_usage":true},"priority":-1,"cache_salt":"s","deadline_ms":5000,
+      "queue_timeout_ms":20)");
   ASSERT_TRUE(request) << request.error().message;
   const SamplingParams& sampling = request->options.sampling;
   EXPECT_FLOAT_EQ(sampling.temperature, 0.5f);
@@ -51,6 +52,8 @@ TEST(ChatParse, takes_every_field_it_knows) {
   EXPECT_EQ(request->options.n, 2);
   EXPECT_EQ(request->options.priority, -1);
   EXPECT_EQ(request->options.cache_salt, "s");
+  EXPECT_EQ(request->options.deadline, std::chrono::milliseconds(5000));
+  EXPECT_EQ(request->options.queue_timeout, std::chrono::milliseconds(20));
   EXPECT_EQ(request->options.stop.strings, (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(request->options.stop.include_in_output);
   EXPECT_TRUE(request->stream);
@@ -115,6 +118,9 @@ TEST(ChatParse, names_the_field_of_a_wrong_type_or_range) {
   expect_error(chat(R"(,"priority":"high")"), "priority");
   expect_error(chat(R"(,"cache_salt":5)"), "cache_salt");
   expect_error(chat(R"(,"cache_salt":"")"), "cache_salt");
+  expect_error(chat(R"(,"deadline_ms":0)"), "deadline_ms");
+  expect_error(chat(R"(,"deadline_ms":604800001)"), "deadline_ms");
+  expect_error(chat(R"(,"queue_timeout_ms":"soon")"), "queue_timeout_ms");
 }
 
 TEST(ChatParse, takes_the_newer_name_of_max_tokens_and_minus_one_for_no_limit) {

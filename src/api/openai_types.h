@@ -47,6 +47,7 @@ struct CompletionRequest : OpenAiRequest {
 // All choices of a request: prompts x n.
 inline constexpr int kMaxChoices = 128;
 inline constexpr int kMaxTopLogprobs = 20;
+inline constexpr int kMaxTimeoutMs = 7 * 24 * 3600 * 1000;
 inline constexpr std::size_t kMaxMessages = 10'000;
 inline constexpr std::size_t kMaxStopStrings = 16;
 inline constexpr std::size_t kMaxStopBytes = 512;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "cli/commands.h"
+#include "cli/schedule_flags.h"
 #include "cli/session_flags.h"
 #include "cli/version.h"
 #include "net/file_limit.h"
@@ -17,14 +18,34 @@ namespace {
 
 struct ServeFlags {
   SessionFlags session;
+  ScheduleFlags schedule;
   ServerConfig server;
+  std::string api_key;
+  std::string api_keys_path;
   int grace_s = 10;
   std::string prefix_disk_size = "8G";
 };
 
+// Each key is a tenant of the engine.
+Outcome read_keys(ServeFlags& flags) {
+  std::vector<ApiKey>& keys = flags.server.api_keys;
+  if (!flags.api_keys_path.empty()) {
+    if (!flags.api_key.empty())
+      return invalid("--api-key and --api-keys can't both be given; add the key to the file");
+    auto read = read_api_keys(flags.api_keys_path);
+    if (!read) return tl::unexpected(read.error().with_prefix("--api-keys"));
+    keys = std::move(*read);
+  } else if (!flags.api_key.empty()) {
+    keys = {{"api-key", flags.api_key}};
+  }
+  for (const ApiKey& key : keys) flags.session.session.engine.tenant_shares.push_back(key.share);
+  return {};
+}
+
 int run_server(ServeFlags flags) {
   constexpr int kFilesBesides = 256;
   raise_file_limit(flags.server.max_connections + kFilesBesides);
+  if (auto keys = read_keys(flags); !keys) return report(keys.error());
   PrefixDiskConfig& disk = flags.session.session.engine.prefix_disk;
   auto disk_bytes = parse_bytes(flags.prefix_disk_size);
   if (!disk_bytes) return report(disk_bytes.error().with_prefix("--prefix-cache-disk-size"));
@@ -69,21 +90,13 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
       ->capture_default_str()
       ->envname("DUNLIN_PORT");
   command
-      .add_option("--api-key", server.api_key,
+      .add_option("--api-key", flags.api_key,
                   "Clients must send it as a bearer token (default: none asked)")
       ->envname("DUNLIN_API_KEY");
   command
-      .add_option("--max-queue", flags.session.session.engine.max_queue,
-                  "Requests that may wait; beyond it the answer is 429")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str()
-      ->envname("DUNLIN_MAX_QUEUE");
-  command
-      .add_option("--max-batch-tokens", flags.session.session.engine.max_batch_tokens,
-                  "Tokens computed in one step, prompts and answers together")
-      ->check(CLI::Range(16, 1 << 16))
-      ->capture_default_str()
-      ->envname("DUNLIN_MAX_BATCH_TOKENS");
+      .add_option("--api-keys", flags.api_keys_path,
+                  "A file of several keys, a line each: NAME KEY [SHARE of the tokens]")
+      ->envname("DUNLIN_API_KEYS");
   command
       .add_flag_callback(
           "--no-prefix-cache",
@@ -122,14 +135,17 @@ void add_serve(CLI::App& app, Invocation& invocation) {
   auto flags = std::make_shared<ServeFlags>();
   CLI::App& command = *app.add_subcommand("serve", "Serve OpenAI's API and a chat page over HTTP");
   add_session_flags(command, flags->session);
+  add_schedule_flags(command, flags->schedule, flags->session.session.engine);
   add_server_flags(command, *flags);
   command.footer(
       "Examples:\n"
       "  dunlin serve smollm2-135m\n"
       "  dunlin serve model.gguf --host 0.0.0.0 --port 9000 --api-key secret --max-seqs 16\n"
       "  curl http://127.0.0.1:8080/v1/models");
-  command.callback(
-      [flags, &invocation] { invocation.run = [flags] { return run_server(*flags); }; });
+  command.callback([flags, &invocation, &command] {
+    apply_schedule_flags(command, flags->schedule, flags->session.session.engine);
+    invocation.run = [flags] { return run_server(*flags); };
+  });
 }
 
 }  // namespace dunlin::cli

@@ -45,20 +45,23 @@ class GenerationImpl final : public Generation {
       : engine_(engine), tokenizer_(tokenizer), prompt_(std::move(prompt)) {}
 
   Outcome submit(const GenerationOptions& options) {
-    choices_.reserve(static_cast<std::size_t>(options.n));
-    for (int i = 0; i < options.n; ++i) {
-      EngineRequest request;
-      request.prompt = prompt_;
-      request.sampling = options.sampling;
-      request.sampling.choice_idx = static_cast<std::uint32_t>(i);
-      const auto eos_ids = tokenizer_.eos_ids();
-      request.eos_ids.assign(eos_ids.begin(), eos_ids.end());
-      request.priority = options.priority;
-      request.cache_salt = options.cache_salt;
-      request.echo_logprobs = options.echo_logprobs;
-      DUNLIN_ASSIGN(stream, engine_.submit(std::move(request)));
+    EngineRequest request;
+    request.prompt = prompt_;
+    request.sampling = options.sampling;
+    const auto eos_ids = tokenizer_.eos_ids();
+    request.eos_ids.assign(eos_ids.begin(), eos_ids.end());
+    request.priority = options.priority;
+    request.tenant = options.tenant;
+    request.queue_timeout = options.queue_timeout;
+    request.deadline = options.deadline;
+    request.cache_salt = options.cache_salt;
+    request.echo_logprobs = options.echo_logprobs;
+    DUNLIN_ASSIGN(streams, engine_.submit_choices(std::move(request), options.n));
+    choices_.reserve(streams.size());
+    for (auto& stream : streams) {
       const RequestId id = stream->id();
-      choices_.push_back({std::move(stream), id, OutputProcessor(tokenizer_, options, i)});
+      const int choice_idx = static_cast<int>(choices_.size());
+      choices_.push_back({std::move(stream), id, OutputProcessor(tokenizer_, options, choice_idx)});
     }
     num_unfinished_ = options.n;
     return {};

@@ -12,7 +12,7 @@
 
 namespace dunlin {
 
-// Submits options.n requests that differ in choice_idx; all or none. `options.sampling.max_tokens`
+// Submits options.n choices over one prompt; all or none. `options.sampling.max_tokens`
 // must be set. Errors are the engine's. `engine` and `tokenizer` must outlive the Generation.
 Result<std::unique_ptr<Generation>> start_generation(Engine& engine, const Tokenizer& tokenizer,
                                                      std::vector<TokenId> prompt,

@@ -65,6 +65,7 @@ TextDelta OutputProcessor::process(const TokenOutput& output) {
   delta.choice_idx = choice_idx_;
   delta.finish = output.finish;
   delta.error = output.error;
+  delta.ended_by = output.ended_by;
   delta.stats = output.stats;
   delta.token = output.token;
   if (output.token) ++num_tokens_;

@@ -1,6 +1,7 @@
 // Text-level requests and answers, free of any wire format.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,10 @@ struct GenerationOptions {
   StopSpec stop;
   int n = 1;  // choices, each drawn with its own choice_idx
   int priority = 0;
-  std::string cache_salt;      // EngineRequest::cache_salt
+  std::string cache_salt;                      // EngineRequest::cache_salt
+  int tenant = 0;                              // EngineRequest::tenant
+  std::chrono::milliseconds queue_timeout{0};  // as EngineRequest has them
+  std::chrono::milliseconds deadline{0};
   bool echo_logprobs = false;  // TextDelta::prompt_logprobs in each choice
 };
 
@@ -58,6 +62,7 @@ struct TextDelta {
   FinishReason finish = FinishReason::kNone;
   std::optional<std::string> stop_string;  // which one ended it
   std::optional<Status> error;
+  TimeLimit ended_by = TimeLimit::kNone;
   RequestStats stats;  // whole with the last delta of the choice
 };
 

@@ -128,6 +128,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     request.transfer_encoding = view(message[http::field::transfer_encoding]);
     request.if_none_match = view(message[http::field::if_none_match]);
     request.http_1_0 = info_.http_1_0;
+    request.api_key_idx = find_api_key(config_.api_keys, request.authorization);
+    CallOrigin origin;
+    origin.tenant = request.api_key_idx.value_or(0);
     const RouteMatch match = find_route(request.target);
     is_head_ = request.method == "HEAD";
     if (auto refused = check_request(context_, request, match))
@@ -144,7 +147,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (!co_await read_body(parser)) co_return false;
 
     if (is_call(match.route))
-      co_return co_await answer_call(match.route, std::move(parser.get().body()), lease);
+      co_return co_await answer_call(match.route, std::move(parser.get().body()), origin, lease);
     HttpResponse answer = answer_simple(context_, request, match);
     co_return co_await respond(std::move(answer), true);
   }
@@ -206,10 +209,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   // Starts the call and writes what comes of it, watching meanwhile whether the client is there.
-  awaitable<bool> answer_call(Route route, std::string body, BodyLease& lease) {
+  awaitable<bool> answer_call(Route route, std::string body, CallOrigin origin, BodyLease& lease) {
     exchange_ = std::make_shared<Exchange>(context_);
     client_gone_ = false;
-    exchange_->start(route, std::move(body), [this] { changed_.cancel(); });
+    exchange_->start(route, std::move(body), origin, [this] { changed_.cancel(); });
     is_watching_ = true;
     asio::co_spawn(context_.io, watch_client(shared_from_this()), asio::detached);
 

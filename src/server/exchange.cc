@@ -37,27 +37,29 @@ Exchange::~Exchange() {
   signal_->pool = nullptr;
 }
 
-void Exchange::start(Route route, std::string body, std::function<void()> wake) {
+void Exchange::start(Route route, std::string body, const CallOrigin& origin,
+                     std::function<void()> wake) {
   wake_ = std::move(wake);
   signal_->exchange = weak_from_this();
-  boost::asio::post(
-      context_.input_pool,
-      [self = shared_from_this(), route, body = std::move(body)] { self->run_start(route, body); });
+  boost::asio::post(context_.input_pool,
+                    [self = shared_from_this(), route, origin, body = std::move(body)] {
+                      self->run_start(route, body, origin);
+                    });
 }
 
 namespace {
 
 ApiResult<std::unique_ptr<ApiCall>> start_call(Route route, Session& session,
-                                               const std::string& body) {
-  if (route == Route::kChat) return start_chat(session, body);
-  if (route == Route::kCompletions) return start_completion(session, body);
+                                               const std::string& body, const CallOrigin& origin) {
+  if (route == Route::kChat) return start_chat(session, body, origin);
+  if (route == Route::kCompletions) return start_completion(session, body, origin);
   return start_reset_prefix_cache(session);
 }
 
 }  // namespace
 
-void Exchange::run_start(Route route, const std::string& body) {
-  auto call = start_call(route, context_.session, body);
+void Exchange::run_start(Route route, const std::string& body, const CallOrigin& origin) {
+  auto call = start_call(route, context_.session, body, origin);
   std::optional<ApiError> error;
   if (call) {
     call_ = std::move(*call);

@@ -20,7 +20,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   ~Exchange();
 
   // `wake` is called on the I/O thread whenever anything below has changed.
-  void start(Route route, std::string body, std::function<void()> wake);
+  void start(Route route, std::string body, const CallOrigin& origin, std::function<void()> wake);
   // The client is gone, or the server stops: the engine's requests are aborted, wherever they are.
   void cancel();
   // No more wake(): the connection has done with it.
@@ -37,9 +37,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
  private:
   struct Signal;
 
-  void run_start(Route route, const std::string& body);  // input pool
-  void run_advance();                                    // output pool
-  void deliver(CallProgress progress);                   // I/O thread
+  void run_start(Route route, const std::string& body, const CallOrigin& origin);  // input pool
+  void run_advance();                                                              // output pool
+  void deliver(CallProgress progress);                                             // I/O thread
 
   ServerContext& context_;
   std::shared_ptr<Signal> signal_;

@@ -74,8 +74,7 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
                                                : allowed_methods(match.route));
     return response;
   }
-  if (!config.api_key.empty() && needs_key(match.route) &&
-      !is_right_key(request.authorization, config.api_key)) {
+  if (!config.api_keys.empty() && needs_key(match.route) && !request.api_key_idx) {
     return error_response({401,
                            request.authorization.empty()
                                ? "an API key is needed; send it as 'Authorization: Bearer KEY'"

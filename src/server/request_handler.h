@@ -22,6 +22,7 @@ struct RequestView {
   std::string_view transfer_encoding;
   std::string_view if_none_match;
   bool http_1_0 = false;
+  std::optional<int> api_key_idx;  // which of ServerConfig::api_keys was shown
 };
 
 // Looks at the headers, before any body is read: foreign hosts and origins, unknown transfer

@@ -10,16 +10,18 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "dunlin/status.h"
 #include "frontend/session.h"
+#include "server/api_keys.h"
 
 namespace dunlin {
 
 struct ServerConfig {
   std::string host = "127.0.0.1";  // a name or an address; only loopback is reached by nobody else
   int port = 8080;                 // 0: any free one
-  std::string api_key;             // "": none asked. Health and the page stay open.
+  std::vector<ApiKey> api_keys;    // none: none asked. Health and the page stay open.
   std::string version = "0";       // what /version says
 
   std::chrono::milliseconds grace{10'000};           // for running answers after the first signal

@@ -168,7 +168,7 @@ TEST(Server, passes_on_request_ids_that_are_words) {
 
 TEST(Server, asks_for_the_key_where_one_is_set) {
   ServerConfig config = test_config();
-  config.api_key = "secret";
+  config.api_keys = {{"one", "other"}, {"two", "secret"}};
   TestServer server(say("Hello"), config);
   EXPECT_THAT(ask(server.port, chat()), StartsWith("HTTP/1.1 401"));
   EXPECT_THAT(ask(server.port, chat({}, "Authorization: Bearer secreT\r\n")),
@@ -183,7 +183,7 @@ TEST(Server, asks_for_the_key_where_one_is_set) {
 
 TEST(Server, resets_the_prefix_cache_for_who_has_the_key) {
   ServerConfig config = test_config();
-  config.api_key = "secret";
+  config.api_keys = {{"one", "secret"}};
   TestServer server(say("Hello"), config);
   EXPECT_THAT(ask(server.port, post("/reset_prefix_cache", "")), StartsWith("HTTP/1.1 401"));
   const std::string key = "Authorization: Bearer secret\r\n";
