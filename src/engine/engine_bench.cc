@@ -28,8 +28,8 @@ class IdleModel final : public Model {
   const KvLayout& kv_layout() const override { return layout_; }
   ModelCounters counters() const override { return {}; }
   void reserve(int, int, int) override {}
-  void forward(const ForwardBatch& batch, KvStorage&, std::span<float> logits,
-               std::span<float> maxima) override {
+  void forward(const ForwardBatch& batch, KvStorage&, const ForwardOutputs& outputs) override {
+    const auto [logits, maxima, hidden] = outputs;
     const auto rows = static_cast<std::size_t>(batch.num_outputs());
     const std::size_t wanted = rows * static_cast<std::size_t>(limits_.vocab_size);
     if (filled_ >= wanted) return;

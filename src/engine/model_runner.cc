@@ -22,8 +22,9 @@ LogitRows ModelRunner::run(std::span<const BlockCopy> copies, const ForwardBatch
   for (const BlockCopy& copy : copies) storage_.copy_block(copy.from, copy.to);
   const auto vocab_size = static_cast<std::size_t>(model_->limits().vocab_size);
   const auto num_rows = static_cast<std::size_t>(batch.num_outputs());
-  model_->forward(batch, storage_, {logits_.get(), num_rows * vocab_size},
-                  {maxima_.get(), num_rows * maxima_size(vocab_size)});
+  const std::span<float> logits(logits_.get(), num_rows * vocab_size);
+  const std::span<float> maxima(maxima_.get(), num_rows * maxima_size(vocab_size));
+  model_->forward(batch, storage_, {logits, maxima});
   const std::size_t num_all = num_rows + static_cast<std::size_t>(num_spare_rows);
   return {{logits_.get(), num_all * vocab_size},
           {maxima_.get(), num_all * maxima_size(vocab_size)}};

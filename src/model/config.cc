@@ -159,6 +159,16 @@ Outcome check_rope(const ModelConfig& c, const RopeConfig& rope) {
   return {};
 }
 
+// What no architecture file may combine.
+Outcome check_encoder(const ModelConfig& c) {
+  const bool has_odd_residual = c.norms_residual && (c.pre_norms || c.parallel);
+  const bool has_odd_types = c.num_token_types > 0 && !c.learned_positions;
+  if (has_odd_residual || has_odd_types || (c.is_encoder && c.pooling == Pooling::kNone)) {
+    return fail(StatusCode::kInternal, fmt::format("{}: an impossible encoder", c.architecture));
+  }
+  return {};
+}
+
 }  // namespace
 
 Outcome validate(const ModelConfig& config) {
@@ -166,6 +176,7 @@ Outcome validate(const ModelConfig& config) {
   if (config.is_latent()) DUNLIN_TRY(check_latent(config));
   DUNLIN_TRY(check_floats(config));
   DUNLIN_TRY(check_experts(config));
+  DUNLIN_TRY(check_encoder(config));
   for (const RopeConfig& rope : config.ropes) DUNLIN_TRY(check_rope(config, rope));
   for (const LayerConfig& layer : config.layers) {
     if (layer.window < 0) {

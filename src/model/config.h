@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dunlin/pooling.h"
 #include "dunlin/status.h"
 #include "kernels/norm.h"
 #include "kernels/rope.h"
@@ -133,6 +134,10 @@ struct ModelConfig {
   bool tied_head = false;  // logits use the embedding matrix
   // A learned vector for each position of the context is added to the token's embedding.
   bool learned_positions = false;
+  int num_token_types = 0;  // vectors, of which the first is added to every token; 0: none
+  // Every token sees the whole text, and there is no head: hidden states only.
+  bool is_encoder = false;
+  Pooling pooling = Pooling::kLast;  // what embeddings are made of where a request doesn't say
   bool qkv_bias = false;
   bool o_bias = false;
   bool attention_sinks = false;  // a logit for each head that joins the softmax without a value
@@ -143,6 +148,10 @@ struct ModelConfig {
   QkNorm qk_norm = QkNorm::kNone;  // RMSNorm before RoPE
   bool pre_norms = true;           // norms in front of attention and MLP
   bool post_norms = false;         // norms on the output of attention and MLP, before the residual
+  // The residual becomes its own norm after each addition (BERT), instead of being read through
+  // one: that of attn_norm behind the embedding and behind each layer's MLP, of ffn_norm behind
+  // attention.
+  bool norms_residual = false;
   bool parallel = false;  // attention and MLP read the same normed input, and are added at once
   bool parallel_norms = false;  // but each has a norm of its own
   // GGUF's name of the norm in front of the MLP is post_attention_norm, not ffn_norm.

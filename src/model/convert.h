@@ -14,7 +14,8 @@
 namespace dunlin {
 
 struct ConvertOptions {
-  // nullopt: matrices as stored; vectors, routers and learned positions are F32 either way.
+  // nullopt: matrices as stored; vectors, routers and learned positions (and token types) are F32
+  // either way.
   std::optional<QuantRecipe> recipe;
   int num_threads = 0;  // 0: default_num_threads()
   // Adds the tokenizer's keys; empty: a file without a vocabulary.

@@ -100,11 +100,17 @@ Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool
       weights_(std::move(weights)),
       pool_(std::move(pool)),
       isa_(isa),
-      limits_{config_.vocab_size, config_.context_length},
+      limits_{config_.vocab_size, config_.context_length, config_.hidden_size, config_.is_encoder,
+              config_.pooling},
       kv_layout_(dunlin::kv_layout(config_, kv_dtype)),
       linear_order_(linear_order(config_, weights_)) {
   scale_norm(config_.logit_scale, weights_.output_norm);
   pool_->redo_overdue_chunks();
+  if (config_.num_token_types > 0) {
+    constexpr std::int32_t kOnlyType = 0;
+    token_type_.resize(static_cast<std::size_t>(config_.hidden_size));
+    embed(*pool_, weights_.token_types.matrix, {&kOnlyType, 1}, 1.0f, token_type_.data());
+  }
   for (const RopeConfig& rope : config_.ropes) {
     scratch_.ropes.emplace_back().frequencies = make_frequencies(rope, weights_.rope_factors);
   }
@@ -113,11 +119,13 @@ Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool
 void Decoder::reserve(int max_tokens, int max_seqs, int max_outputs) {
   max_seqs_ = max_seqs;
   max_outputs_ = max_outputs;
+  for (auto* rows : {&active_tokens_, &logits_rows_, &hidden_rows_})
+    rows->reserve(static_cast<std::size_t>(max_tokens));
   const bool keep_float = isa_ == Isa::kReference || has_float_weights(weights_);
   scratch_.reserve(config_, kv_layout_, pool_->num_threads(), max_tokens, max_seqs, keep_float);
 }
 
-void Decoder::check(const ForwardBatch& batch, std::span<const float> logits) const {
+void Decoder::check(const ForwardBatch& batch, const ForwardOutputs& outputs) const {
   const auto num_seqs = static_cast<std::size_t>(batch.num_seqs());
   DUNLIN_CHECK(batch.num_tokens() <= scratch_.max_tokens, "more tokens than reserved");
   DUNLIN_CHECK(batch.num_seqs() <= max_seqs_, "more sequences than reserved");
@@ -131,9 +139,39 @@ void Decoder::check(const ForwardBatch& batch, std::span<const float> logits) co
         group.block_tables.size() == num_seqs * static_cast<std::size_t>(group.max_blocks_per_seq),
         "one table a sequence");
   }
-  DUNLIN_CHECK(logits.size() >= static_cast<std::size_t>(batch.num_outputs()) *
-                                    static_cast<std::size_t>(config_.vocab_size),
+  DUNLIN_CHECK(outputs.logits.size() >= static_cast<std::size_t>(batch.num_outputs()) *
+                                            static_cast<std::size_t>(config_.vocab_size),
                "room for the logits");
+  DUNLIN_CHECK(outputs.hidden.size() >= static_cast<std::size_t>(batch.num_hidden()) *
+                                            static_cast<std::size_t>(config_.hidden_size),
+               "room for the hidden states");
+  DUNLIN_CHECK(batch.causal != config_.is_encoder, "encoders see all of a text, others don't");
+  DUNLIN_CHECK(!config_.is_encoder || batch.num_outputs() == 0, "an encoder has no logits");
+  for (std::size_t seq = 0; config_.is_encoder && seq < num_seqs; ++seq) {
+    DUNLIN_CHECK(batch.query_start_loc[seq + 1] - batch.query_start_loc[seq] == batch.seq_lens[seq],
+                 "an encoder's text runs in one step");
+  }
+}
+
+void Decoder::find_active_tokens(const ForwardBatch& batch) {
+  active_tokens_.clear();
+  logits_rows_.clear();
+  hidden_rows_.clear();
+  std::set_union(batch.logits_indices.begin(), batch.logits_indices.end(),
+                 batch.hidden_indices.begin(), batch.hidden_indices.end(),
+                 std::back_inserter(active_tokens_));
+  if (batch.num_hidden() == 0) return;
+  std::size_t next_logits = 0, next_hidden = 0;
+  for (std::size_t row = 0; row < active_tokens_.size(); ++row) {
+    const auto take = [&](std::span<const std::int32_t> indices, std::size_t& next,
+                          std::vector<std::int32_t>& rows) {
+      if (next == indices.size() || indices[next] != active_tokens_[row]) return;
+      rows.push_back(static_cast<std::int32_t>(row));
+      ++next;
+    };
+    take(batch.logits_indices, next_logits, logits_rows_);
+    take(batch.hidden_indices, next_hidden, hidden_rows_);
+  }
 }
 
 void Decoder::embed_tokens(Step& step) {
@@ -144,6 +182,12 @@ void Decoder::embed_tokens(Step& step) {
       DUNLIN_CHECK(position < config_.context_length, "no position for a token");
     embed(step.pool, weights_.position_embedding.matrix, step.batch.positions, 1.0f,
           scratch_.delta.as<float>());
+    if (!token_type_.empty()) {
+      const std::int64_t n = config_.hidden_size;
+      for_rows(step.pool, step.batch.num_tokens(), n, [&](std::int64_t token) {
+        add(token_type_.data(), n, scratch_.delta.as<float>() + token * n);
+      });
+    }
   }
   for (RopeTable& rope : scratch_.ropes) {
     rope_table(step.pool, rope.frequencies, step.batch.positions, rope.cos.as<float>(),
@@ -160,17 +204,33 @@ void Decoder::add_and_norm(Step& step, float* delta, const NormWeights& delta_no
   op.delta_scale = config_.residual_scale;
   op.norm = step.norm(next);
   op.n = config_.hidden_size;
-  op.normed = scratch_.delta.as<float>();
+  op.normed = config_.norms_residual ? op.residual : scratch_.delta.as<float>();
   add_norm(step.pool, step.isa, op, num_rows, &scratch_.acts);
 }
 
-void Decoder::compute_logits(Step& step, std::span<float> logits, std::span<float> maxima) {
+const float* Decoder::normed() const {
+  return (config_.norms_residual ? scratch_.residual : scratch_.delta).as<float>();
+}
+
+void Decoder::copy_hidden(Step& step, std::span<float> hidden) {
+  const std::int64_t n = config_.hidden_size;
+  // The last norm's weights hold the logits' scale.
+  const float scale = 1.0f / config_.logit_scale;
+  for_rows(step.pool, step.batch.num_hidden(), n, [&](std::int64_t i) {
+    const float* from = normed() + hidden_rows_[static_cast<std::size_t>(i)] * n;
+    for (std::int64_t d = 0; d < n; ++d)
+      hidden[static_cast<std::size_t>(i * n + d)] = scale * from[d];
+  });
+}
+
+void Decoder::compute_logits(Step& step, const ForwardOutputs& outputs) {
+  const auto [logits, maxima, hidden] = outputs;
   const LinearWeights& head = config_.tied_head ? weights_.token_embedding : weights_.head;
   const int num_outputs = step.batch.num_outputs();
   const bool has_softcap = config_.logit_softcap != 0.0f;
   GemmTask task{&head.matrix, nullptr, logits.data(), config_.vocab_size};
   if (!maxima.empty() && !has_softcap) task.maxima = maxima.data();
-  step.linear({&task, 1}, num_outputs);
+  step.linear({&task, 1}, num_outputs, logits_rows_.empty() ? nullptr : logits_rows_.data());
   if (!has_softcap) return;
   for_rows(step.pool, num_outputs, config_.vocab_size, [&](std::int64_t row) {
     softcap(step.isa, config_.logit_softcap, config_.vocab_size,
@@ -182,13 +242,13 @@ void Decoder::compute_logits(Step& step, std::span<float> logits, std::span<floa
   });
 }
 
-void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
-                      std::span<float> maxima) {
-  check(batch, logits);
+void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, const ForwardOutputs& outputs) {
+  check(batch, outputs);
   ++counters_.num_forwards;
   if (batch.num_tokens() == 0) return;
-  Step step{*pool_, isa_, config_, batch, kv, scratch_, linear_order_};
-  ActiveRows rows{batch.num_tokens(), true};
+  find_active_tokens(batch);
+  Step step{*pool_, isa_, config_, batch, kv, scratch_, linear_order_, active_tokens_};
+  ActiveRows rows{batch.num_tokens()};
   float* delta = scratch_.delta.as<float>();
   embed_tokens(step);
   add_and_norm(step, config_.learned_positions ? delta : nullptr, {}, weights_.layers[0].attn_norm,
@@ -197,7 +257,8 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
     const bool is_last = i + 1 == config_.num_layers();
     const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(i)];
     (config_.is_latent() ? attend_latent : attend)(step, layer, i);
-    if (is_last) rows = {batch.num_outputs(), batch.num_outputs() == batch.num_tokens()};
+    if (is_last && active_tokens_.size() < batch.token_ids.size())
+      rows = {std::ssize(active_tokens_), active_tokens_.data()};
     if (rows.count == 0) break;
     if (config_.parallel) {
       if (config_.parallel_norms)
@@ -215,7 +276,8 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, std::span<float>
         is_last ? weights_.output_norm : weights_.layers[static_cast<std::size_t>(i) + 1].attn_norm;
     add_and_norm(step, delta, layer.post_ffn_norm, next, rows.count);
   }
-  compute_logits(step, logits, maxima);
+  compute_logits(step, outputs);
+  copy_hidden(step, outputs.hidden);
   counters_.weight_bytes_read += step.weight_bytes;
 }
 

@@ -19,10 +19,9 @@ class CountingModel final : public Model {
   void reserve(int max_tokens, int max_seqs, int max_outputs) override {
     model_.reserve(max_tokens, max_seqs, max_outputs);
   }
-  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
-               std::span<float> maxima) override {
+  void forward(const ForwardBatch& batch, KvStorage& kv, const ForwardOutputs& outputs) override {
     testing::counts_every_thread = true;
-    model_.forward(batch, kv, logits, maxima);
+    model_.forward(batch, kv, outputs);
     testing::counts_every_thread = false;
   }
 

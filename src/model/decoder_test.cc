@@ -36,12 +36,12 @@ class MaximaModel final : public Model {
   void reserve(int max_tokens, int max_seqs, int max_outputs) override {
     model_.reserve(max_tokens, max_seqs, max_outputs);
   }
-  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
-               std::span<float>) override {
+  void forward(const ForwardBatch& batch, KvStorage& kv, const ForwardOutputs& outputs) override {
+    const std::span<float> logits = outputs.logits;
     const auto vocab_size = static_cast<std::size_t>(limits().vocab_size);
     const std::size_t per_row = maxima_size(vocab_size);
     std::vector<float> maxima(static_cast<std::size_t>(batch.num_outputs()) * per_row, 1e9f);
-    model_.forward(batch, kv, logits, maxima);
+    model_.forward(batch, kv, {logits, maxima});
     for (std::size_t i = 0; i < maxima.size(); ++i) {
       const auto row = logits.subspan(i / per_row * vocab_size, vocab_size);
       const auto block = row.subspan(i % per_row * kMaximaBlock);

@@ -28,11 +28,17 @@ struct ForwardBatch {
   // Rows of token_ids whose logits are wanted, ascending; often the last token of each sequence.
   std::span<const std::int32_t> logits_indices;  // [num_outputs]
 
-  bool causal = true;  // false: embeddings (a later issue)
+  // Rows of token_ids whose hidden state behind the last norm is wanted, ascending: embeddings.
+  std::span<const std::int32_t> hidden_indices;  // [num_hidden]
+
+  // false: a token sees its whole sequence, which is in the batch from its first token on
+  // (ModelLimits::is_encoder).
+  bool causal = true;
 
   int num_tokens() const { return static_cast<int>(token_ids.size()); }
   int num_seqs() const { return static_cast<int>(seq_lens.size()); }
   int num_outputs() const { return static_cast<int>(logits_indices.size()); }
+  int num_hidden() const { return static_cast<int>(hidden_indices.size()); }
 };
 
 }  // namespace dunlin

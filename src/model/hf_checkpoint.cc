@@ -8,6 +8,7 @@
 #include "formats/hf_config.h"
 #include "model/hf_import.h"
 #include "model/hf_names.h"
+#include "model/hf_pooling.h"
 #include "model/hf_refusals.h"
 
 namespace dunlin {
@@ -94,6 +95,8 @@ Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string
   DUNLIN_ASSIGN(architecture, architecture_of(config));
   HfImport import(config, *architecture);
   DUNLIN_TRY(import.run());
+  DUNLIN_ASSIGN(pooling, read_folder_pooling(folder));
+  if (pooling) import.set_pooling(*pooling);
   std::shared_ptr<HfCheckpoint> checkpoint(new HfCheckpoint());
   checkpoint->folder_ = folder;
   DUNLIN_ASSIGN(weights, Safetensors::open_folder(folder));

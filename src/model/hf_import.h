@@ -33,6 +33,8 @@ class HfImport {
   // The same where config.json has `hf_key`.
   void copy_integer(std::string_view key, std::string_view hf_key);
   void copy_number(std::string_view key, std::string_view hf_key);
+  // pooling_type, GGUF's number of it.
+  void set_pooling(Pooling pooling) { set_integer("pooling_type", static_cast<int>(pooling)); }
   // A vector that is no tensor of the checkpoint but follows from config.json.
   void add_vector(std::string_view name, std::vector<float> values);
 

@@ -94,12 +94,14 @@ void add_matches(std::span<const HfTensorName> names, std::string_view hf, std::
   }
 }
 
-// Takes "model.layers.3.", "transformer.h.3.", "layers.3." from the front, or only "model." and the
-// like where there is no layer. The layer's digits, or none.
+// Takes "model.layers.3.", "transformer.h.3.", "encoder.layer.3.", "layers.3." from the front, or
+// only "model." and the like where there is no layer. The layer's digits, or none.
 std::string_view take_layer(std::string_view& hf_name) {
   if (!take_prefix("model.", hf_name)) take_prefix("transformer.", hf_name);
   std::string_view rest = hf_name;
-  if (!take_prefix("layers.", rest) && !take_prefix("h.", rest)) return {};
+  if (!take_prefix("layers.", rest) && !take_prefix("h.", rest) &&
+      !take_prefix("encoder.layer.", rest))
+    return {};
   const std::size_t digits = num_digits(rest);
   if (digits == 0 || !rest.substr(digits).starts_with(".")) return {};
   hf_name = rest.substr(digits + 1);

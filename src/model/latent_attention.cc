@@ -106,7 +106,7 @@ void attend_latent(Step& step, const LayerWeights& layer, int layer_idx) {
   scratch.rows.reset(latent.nope_dim);
   for_rows(step.pool, num_tokens, std::int64_t{c.num_heads} * latent.query_dim(),
            [&](std::int64_t token) { finish_token(step, layer, layer_idx, cache, token); });
-  if (step.batch.num_outputs() == 0 && layer_idx + 1 == c.num_layers()) return;
+  if (step.ends_at(layer_idx)) return;
   multiply_heads(step, layer.latent.k_b, scratch.absorbed.as<float>(), c.head_dim);
 
   float* mixed = scratch.mixed.as<float>();

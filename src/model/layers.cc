@@ -78,7 +78,7 @@ void attend(Step& step, const LayerWeights& weights, int layer_idx) {
   step.linear(tasks, step.batch.num_tokens());
 
   finish_qkv(step, weights, layer_idx);
-  if (step.batch.num_outputs() == 0 && layer_idx + 1 == c.num_layers()) return;
+  if (step.ends_at(layer_idx)) return;
   const float* sinks = c.attention_sinks ? weights.sinks.data() : nullptr;
   step.attention(layer_idx, q, stride, sinks, step.scratch.attn_out.as<float>());
 }
@@ -87,14 +87,14 @@ void project_attention(Step& step, const LayerWeights& weights, const ActiveRows
   const ModelConfig& c = step.config;
   StepScratch& scratch = step.scratch;
   const auto source_row = [&](std::int64_t row) {
-    return rows.all ? row : step.batch.logits_indices[static_cast<std::size_t>(row)];
+    return rows.tokens == nullptr ? row : rows.tokens[row];
   };
   scratch.acts.reset(c.attn_out_size());
   for_rows(step.pool, rows.count, c.attn_out_size(), [&](std::int64_t row) {
     scratch.acts.set_row(step.isa, row,
                          scratch.attn_out.as<float>() + source_row(row) * c.attn_out_size());
   });
-  if (!rows.all) {
+  if (rows.tokens != nullptr) {
     // Indices ascend, so a row is never overwritten before it has been moved.
     float* residual = scratch.residual.as<float>();
     for (std::int64_t row = 0; row < rows.count; ++row) {
@@ -137,8 +137,7 @@ void mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows) {
 
 void parallel_mlp(Step& step, const LayerWeights& weights, const ActiveRows& rows) {
   float* mlp_delta = step.scratch.mlp_delta.as<float>();
-  run_mlp(step, weights, rows.count, rows.all ? nullptr : step.batch.logits_indices.data(),
-          mlp_delta);
+  run_mlp(step, weights, rows.count, rows.tokens, mlp_delta);
   project_attention(step, weights, rows);
   const std::int64_t n = step.config.hidden_size;
   for_rows(step.pool, rows.count, n, [&](std::int64_t row) {

@@ -9,10 +9,10 @@
 namespace dunlin {
 
 // Rows of the step that are still computed. The last layer computes nothing for tokens whose
-// logits nobody wants, once their keys and values are stored.
+// logits or hidden states nobody wants, once their keys and values are stored.
 struct ActiveRows {
   std::int64_t count = 0;
-  bool all = true;  // false: rows 0..count of the scratch are batch.logits_indices
+  const std::int32_t* tokens = nullptr;  // [count] that rows 0..count of the scratch are; null: all
 };
 
 // Grouped-query attention with RoPE over the paged cache: Q, K and V, optional norms of heads,

@@ -1,4 +1,4 @@
-// A transformer language model: token ids in, logits out. Knows nothing of requests or text.
+// A transformer: token ids in, logits or hidden states out. Knows nothing of requests or text.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/function_ref.h"
+#include "dunlin/pooling.h"
 #include "dunlin/status.h"
 #include "kv/kv_layout.h"
 #include "model/forward_batch.h"
@@ -18,6 +19,19 @@ class KvStorage;
 struct ModelLimits {
   int vocab_size = 0;
   int context_length = 0;  // trained context, tokens
+  int hidden_size = 0;
+  // Every token sees the whole text, which so runs in one step, and there is no head: hidden states
+  // only.
+  bool is_encoder = false;
+  Pooling pooling = Pooling::kLast;  // what the checkpoint's embeddings are made of
+};
+
+// Where a step's results go.
+struct ForwardOutputs {
+  std::span<float> logits;    // [num_outputs, vocab_size]
+  std::span<float> maxima{};  // empty, or [num_outputs, maxima_size(vocab_size)] of the logits
+                              // (base/row_maxima.h)
+  std::span<float> hidden{};  // [num_hidden, hidden_size]
 };
 
 // What a model has done so far.
@@ -40,11 +54,9 @@ class Model {
   // calling it again changes the sizes.
   virtual void reserve(int max_tokens, int max_seqs, int max_outputs) = 0;
 
-  // Computes the batch, writes its K and V into `kv`, and writes logits [num_outputs, vocab_size]
-  // and, unless `maxima` is empty, their maxima [num_outputs, maxima_size(vocab_size)]
-  // (base/row_maxima.h). Called from one thread, the one that owns the model's thread pool.
-  virtual void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
-                       std::span<float> maxima) = 0;
+  // Computes the batch, writes its K and V into `kv`, and fills in `outputs`. Called from one
+  // thread, the one that owns the model's thread pool.
+  virtual void forward(const ForwardBatch& batch, KvStorage& kv, const ForwardOutputs& outputs) = 0;
 
   // The model's compute threads, for other work of the thread that calls forward(): calls
   // fn(chunk_idx) once for each chunk in [0, num_chunks), in any order, and returns when all are

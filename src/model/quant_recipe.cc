@@ -84,7 +84,7 @@ Result<std::optional<QuantRecipe>> QuantRecipe::parse(std::string_view name) {
 
 bool is_never_quantized(std::string_view tensor, const TensorView& view) {
   return view.rank < 2 || !tensor.ends_with(".weight") || contains(tensor, "ffn_gate_inp") ||
-         tensor == "position_embd.weight";
+         tensor == "position_embd.weight" || tensor == "token_types.weight";
 }
 
 DType QuantRecipe::type_of(std::string_view tensor, const TensorView& view,

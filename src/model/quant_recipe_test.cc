@@ -54,8 +54,8 @@ TEST(QuantRecipe, rows_that_are_no_whole_blocks_get_short_ones_or_f16) {
 TEST(QuantRecipe, vectors_routers_and_positions_are_never_quantised) {
   const auto recipe = QuantRecipe::find("q4_k");
   const ModelConfig config = config_of(2, false);
-  for (const char* name :
-       {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp_shexp.weight", "position_embd.weight"}) {
+  for (const char* name : {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp_shexp.weight",
+                           "position_embd.weight", "token_types.weight"}) {
     EXPECT_EQ(recipe->type_of(name, matrix(512), config), DType::kF32) << name;
     EXPECT_EQ(loaded_type(recipe, name, matrix(512), config), DType::kBF16) << name;
   }

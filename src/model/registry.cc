@@ -64,6 +64,19 @@ RopeConfig read_rope(Hparams& hparams, int head_dim) {
   return rope;
 }
 
+// GGUF's number of a pooling. An encoder's texts have no end that says more than the rest.
+Pooling read_pooling(Hparams& hparams, bool is_encoder) {
+  constexpr int kUnsaid = 0, kRank = 4;
+  const int stored = hparams.count("pooling_type", kUnsaid, kRank, kUnsaid);
+  if (stored == kRank) {
+    hparams.refuse(StatusCode::kUnimplemented,
+                   "rerankers (pooling_type 4) are not supported yet; supported are models that "
+                   "give embeddings and models that generate text");
+  }
+  if (stored != kUnsaid) return static_cast<Pooling>(stored);
+  return is_encoder ? Pooling::kMean : Pooling::kLast;
+}
+
 // Rows of the embedding; the tokenizer must have as many tokens, or ids would be out of range.
 int read_vocab_size(Hparams& hparams) {
   const std::optional<TensorView> embedding = hparams.checkpoint().find("token_embd.weight");
@@ -163,6 +176,12 @@ Result<ModelConfig> read_canonical(const Checkpoint& checkpoint) {
   read_shared(hparams, config);
   DUNLIN_TRY(hparams.outcome());
   architecture->configure(hparams, config);
+  config.pooling = read_pooling(hparams, config.is_encoder);
+  if (hparams.flag("attention.causal", !config.is_encoder) == config.is_encoder) {
+    hparams.refuse(StatusCode::kUnimplemented,
+                   fmt::format("attention.causal {} is not supported in architecture {}",
+                               config.is_encoder, config.architecture));
+  }
   if (hparams.count("expert_count", 0, kMaxInt, 0) > 0 && config.moe.num_experts == 0) {
     hparams.refuse(StatusCode::kUnimplemented,
                    fmt::format("experts (expert_count) are not supported in architecture {}",

@@ -55,10 +55,13 @@ std::span<const float> SequenceSet::step(std::span<const Part> parts) {
   query_start_loc_.assign(1, 0);
   seq_lens_.clear();
   logits_indices_.clear();
+  hidden_indices_.clear();
   for (const Part& part : parts) {
     std::int32_t& length = lengths_[static_cast<std::size_t>(part.seq_idx)];
     const auto first_row = static_cast<std::int32_t>(token_ids_.size());
     for (const std::int32_t wanted : part.wanted) logits_indices_.push_back(first_row + wanted);
+    for (const std::int32_t wanted : part.wanted_hidden)
+      hidden_indices_.push_back(first_row + wanted);
     token_ids_.insert(token_ids_.end(), part.ids.begin(), part.ids.end());
     for (std::size_t i = 0; i < part.ids.size(); ++i) positions_.push_back(length++);
     DUNLIN_CHECK(length <= max_blocks_ * kBlockSize, "a sequence outgrew its blocks");
@@ -77,7 +80,10 @@ std::span<const float> SequenceSet::step(std::span<const Part> parts) {
   batch.seq_lens = seq_lens_;
   batch.groups = groups;
   batch.logits_indices = logits_indices_;
-  model_.forward(batch, kv_, logits_, {});
+  batch.hidden_indices = hidden_indices_;
+  batch.causal = !model_.limits().is_encoder;
+  hidden_.resize(hidden_indices_.size() * static_cast<std::size_t>(model_.limits().hidden_size));
+  model_.forward(batch, kv_, {.logits = logits_, .hidden = hidden_});
   return std::span<const float>(logits_).first(
       logits_indices_.size() * static_cast<std::size_t>(model_.limits().vocab_size));
 }

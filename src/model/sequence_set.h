@@ -25,11 +25,14 @@ class SequenceSet {
     int seq_idx = 0;
     std::span<const TokenId> ids;
     std::span<const std::int32_t> wanted;
+    std::span<const std::int32_t> wanted_hidden{};  // the same for hidden states
   };
 
   // One forward over all parts, in their order; a sequence stands in at most one of them. Returns
   // [number of wanted, vocab_size], valid until the next call.
   std::span<const float> step(std::span<const Part> parts);
+  // [number of wanted_hidden, hidden_size] of the last step.
+  std::span<const float> hidden() const { return hidden_; }
 
   int num_tokens(int seq_idx) const { return lengths_[static_cast<std::size_t>(seq_idx)]; }
   // Forgets what lies behind the first num_tokens tokens.
@@ -46,11 +49,12 @@ class SequenceSet {
   int max_blocks_ = 0;                             // of a sequence in a group
   std::vector<std::int32_t> lengths_;              // [num_seqs]
   std::vector<std::vector<std::int32_t>> tables_;  // per group [num_seqs, max_blocks_]
-  std::vector<float> logits_;
+  std::vector<float> logits_, hidden_;
 
   // The batch being built.
   std::vector<TokenId> token_ids_;
-  std::vector<std::int32_t> positions_, query_start_loc_, seq_lens_, logits_indices_;
+  std::vector<std::int32_t> positions_, query_start_loc_, seq_lens_, logits_indices_,
+      hidden_indices_;
   std::vector<std::vector<std::int32_t>> batch_tables_;
   std::vector<std::vector<std::int64_t>> slots_;
 };

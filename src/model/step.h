@@ -72,8 +72,9 @@ struct Step {
   KvStorage& kv;
   StepScratch& scratch;
   const LinearOrder& linear_order;
-  std::size_t num_linears = 0;     // run so far
-  std::uint64_t weight_bytes = 0;  // read by the linear layers so far
+  std::span<const std::int32_t> active_tokens;  // that the last layer computes, ascending
+  std::size_t num_linears = 0;                  // run so far
+  std::uint64_t weight_bytes = 0;               // read by the linear layers so far
 
   // gemm over rows 0..num_rows of scratch.acts; counts the weights it reads. Workers that wait
   // bring the weights of the next call closer.
@@ -82,6 +83,10 @@ struct Step {
               const std::int32_t* token_rows = nullptr);
   // gemm_grouped over rows of `x`, in the same way. num_rows: tokens, of which each has some rows.
   void grouped_linear(std::span<const GemmTask> tasks, const Activations& x, std::int64_t num_rows);
+  // Whether the layer is the last one and nothing is wanted of it but keys and values.
+  bool ends_at(int layer_idx) const {
+    return active_tokens.empty() && layer_idx + 1 == config.num_layers();
+  }
   // What a token of the batch is in the cache of a layer.
   std::span<const std::int64_t> slots(int layer_idx) const;
   // Attention of the batch over the layer's cache: out [num_tokens, num_heads, head_dim_v].

@@ -220,6 +220,17 @@ TensorView part_of(const TensorSlot& slot, const TensorView& view) {
   return part;
 }
 
+// Named after the block in front of them, held by the block that reads them.
+void add_residual_norms(const ModelConfig& c, Weights& weights, SlotList& list) {
+  list.norm("token_embd_norm", weights.layers[0].attn_norm, c.hidden_size);
+  for (std::size_t i = 0; i < weights.layers.size(); ++i) {
+    const bool is_last = i + 1 == weights.layers.size();
+    NormWeights& next = is_last ? weights.output_norm : weights.layers[i + 1].attn_norm;
+    list.norm(fmt::format("blk.{}.attn_output_norm", i), weights.layers[i].ffn_norm, c.hidden_size);
+    list.norm(fmt::format("blk.{}.layer_output_norm", i), next, c.hidden_size);
+  }
+}
+
 }  // namespace
 
 Result<FoundTensor> find_tensor(const WeightSource& source, const TensorSlot& slot) {
@@ -264,6 +275,10 @@ std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights
     list.linear("position_embd", weights.position_embedding, config.context_length,
                 config.hidden_size, false);
   }
+  if (config.num_token_types > 0) {
+    list.linear("token_types", weights.token_types, config.num_token_types, config.hidden_size,
+                false);
+  }
   const RopeConfig& rope = config.ropes[0];
   if (rope.factors == RopeFactors::kOne)
     list.vector("rope_freqs.weight", weights.rope_factors, rope.dims / 2);
@@ -278,8 +293,11 @@ std::vector<TensorSlot> tensor_slots(const ModelConfig& config, Weights& weights
     add_ffn(config, config.layers[i], weights.layers[i], list);
   }
   list.set_prefix("");
-  list.norm("output_norm", weights.output_norm, config.hidden_size);
-  if (!config.tied_head) {
+  if (config.norms_residual)
+    add_residual_norms(config, weights, list);
+  else
+    list.norm("output_norm", weights.output_norm, config.hidden_size);
+  if (!config.tied_head && !config.is_encoder) {
     list.linear("output", weights.head, config.vocab_size, config.hidden_size, false);
   }
   return list.take();

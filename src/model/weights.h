@@ -65,8 +65,9 @@ struct LayerWeights {
 struct Weights {
   LinearWeights token_embedding;          // [vocab_size, hidden_size]
   LinearWeights position_embedding;       // [context_length, hidden_size]; empty: no learned ones
+  LinearWeights token_types;              // [num_token_types, hidden_size]; empty: none
   NormWeights output_norm;                // [hidden_size]
-  LinearWeights head;                     // [vocab_size, hidden_size]; empty where tied
+  LinearWeights head;                     // [vocab_size, hidden_size]; empty where tied or none
   std::vector<float> rope_factors;        // [dims / 2 of RoPE 0], or empty
   std::vector<float> rope_factors_short;  // the same, for contexts up to the original one
   std::vector<LayerWeights> layers;

@@ -63,10 +63,12 @@ inline std::vector<float> fake_row(const KvLayout& layout, std::span<const Token
 
 class FakeModel final : public Model {
  public:
+  static constexpr int kHiddenSize = 24;
+
   // One layer for each window; 0 is full attention.
   explicit FakeModel(std::vector<int> windows, int vocab_size = 61, int context_length = 4096)
       : layout_(KvLayout::make(windows, 1, 8, 8, DType::kF16, DType::kF16)),
-        limits_{vocab_size, context_length} {}
+        limits_{vocab_size, context_length, kHiddenSize} {}
 
   const ModelLimits& limits() const override { return limits_; }
   const KvLayout& kv_layout() const override { return layout_; }
@@ -78,13 +80,16 @@ class FakeModel final : public Model {
     max_outputs_ = max_outputs;
   }
 
-  void forward(const ForwardBatch& batch, KvStorage& kv, std::span<float> logits,
-               std::span<float> maxima) override {
+  void forward(const ForwardBatch& batch, KvStorage& kv, const ForwardOutputs& outputs) override {
+    const auto [logits, maxima, hidden] = outputs;
     if (before_forward) before_forward(batch);
     ++num_forwards_;
     check(batch, logits);
     hashes_.assign(static_cast<std::size_t>(batch.num_outputs()), 1);
+    hidden_hashes_.assign(static_cast<std::size_t>(batch.num_hidden()), 1);
     for (int g = 0; g < static_cast<int>(batch.groups.size()); ++g) run_group(batch, kv, g);
+    for (std::size_t i = 0; i < hidden_hashes_.size(); ++i)
+      fake_logits(hidden_hashes_[i], hidden.subspan(i * kHiddenSize, kHiddenSize));
     const auto vocab = static_cast<std::size_t>(limits_.vocab_size);
     for (std::size_t i = 0; i < hashes_.size(); ++i) {
       const std::span<float> row = logits.subspan(i * vocab, vocab);
@@ -168,7 +173,7 @@ class FakeModel final : public Model {
     const KvGroup& kv_group = layout_.groups[static_cast<std::size_t>(g)];
     const PagedKvLayer layer = kv.layer(kv_group.layers[0]);
     const ForwardBatch::Group& group = batch.groups[static_cast<std::size_t>(g)];
-    std::size_t output = 0;
+    std::size_t output = 0, hidden = 0;
     for (int s = 0; s < batch.num_seqs(); ++s) {
       const int begin = batch.query_start_loc[static_cast<std::size_t>(s)];
       const int end = batch.query_start_loc[static_cast<std::size_t>(s) + 1];
@@ -190,10 +195,15 @@ class FakeModel final : public Model {
                      "slot_mapping");
         std::uint64_t state = fake_state(p == 0 ? 0 : read(p - 1), g, p, batch.token_ids[i]);
         copy_state(layer, group.slot_mapping[i], &state, true);
-        if (output == hashes_.size() || batch.logits_indices[output] != t) continue;
         const int from = kv_group.window == 0 ? 0 : std::max(0, p - kv_group.window + 1);
-        std::uint64_t& hash = hashes_[output++];
-        for (int q = from; q <= p; ++q) hash = fake_mix(hash, read(q));
+        const auto mix = [&](std::span<const std::int32_t> wanted, std::size_t& next,
+                             std::vector<std::uint64_t>& hashes) {
+          if (next == hashes.size() || wanted[next] != t) return;
+          std::uint64_t& hash = hashes[next++];
+          for (int q = from; q <= p; ++q) hash = fake_mix(hash, read(q));
+        };
+        mix(batch.logits_indices, output, hashes_);
+        mix(batch.hidden_indices, hidden, hidden_hashes_);
       }
     }
   }
@@ -204,7 +214,7 @@ class FakeModel final : public Model {
   int max_seqs_ = 0;
   int max_outputs_ = 0;
   std::uint64_t num_forwards_ = 0;
-  std::vector<std::uint64_t> hashes_;
+  std::vector<std::uint64_t> hashes_, hidden_hashes_;
 };
 
 }  // namespace dunlin::testing

@@ -207,6 +207,19 @@ ModelConfig tiny_gpt2() {
   return config;
 }
 
+ModelConfig tiny_bert() {
+  ModelConfig config = tiny_gpt2();
+  config.architecture = "bert";
+  config.activation = Activation::kGeluErf;
+  config.context_length = 301;
+  config.pre_norms = false;
+  config.norms_residual = true;
+  config.num_token_types = 2;
+  config.is_encoder = true;
+  config.pooling = Pooling::kMean;
+  return config;
+}
+
 ModelConfig tiny_falcon() {
   ModelConfig config = tiny_llama();
   config.architecture = "falcon";

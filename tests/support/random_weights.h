@@ -50,6 +50,8 @@ ModelConfig tiny_qwen2();
 ModelConfig tiny_gemma3();
 // Layer norms and biases everywhere, learned positions, no gate.
 ModelConfig tiny_gpt2();
+// The same as an encoder with token types, whose residual is normed itself.
+ModelConfig tiny_bert();
 // Attention and MLP side by side, each behind its own norm.
 ModelConfig tiny_falcon();
 // A dense layer, then experts in groups, with a correction bias, beside a gated shared one.
