@@ -13,6 +13,8 @@ BatchBuilder::BatchBuilder(const SchedulerConfig& config, int num_groups, int ma
   query_start_loc_.reserve(max_seqs + 1);
   seq_lens_.reserve(max_seqs);
   logits_indices_.reserve(static_cast<std::size_t>(config.max_logits_rows));
+  hidden_indices_.reserve(max_tokens);
+  batch_.causal = !config.whole_sequences;
   const std::size_t max_blocks = static_cast<std::size_t>(num_blocks_for(max_context));
   for (GroupArrays& arrays : arrays_) {
     arrays.block_tables = std::make_unique_for_overwrite<std::int32_t[]>(max_seqs * max_blocks);
@@ -26,6 +28,7 @@ const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
   query_start_loc_.assign(1, 0);
   seq_lens_.clear();
   logits_indices_.clear();
+  hidden_indices_.clear();
   for (const ScheduledSequence& s : scheduled.seqs) {
     const std::int32_t first_token = query_start_loc_.back();
     const auto begin = s.seq->tokens.begin() + s.begin;
@@ -34,6 +37,9 @@ const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
     for (int position = s.first_row; position < s.end(); ++position) {
       logits_indices_.push_back(first_token + position - s.begin);
     }
+    const PooledPositions pooled = pooled_positions(*s.seq, s.begin, s.end());
+    for (int position = pooled.begin; position < pooled.end; ++position)
+      hidden_indices_.push_back(first_token + position - s.begin);
     query_start_loc_.push_back(first_token + s.num_tokens);
     seq_lens_.push_back(s.end());
   }
@@ -43,6 +49,7 @@ const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
   batch_.query_start_loc = query_start_loc_;
   batch_.seq_lens = seq_lens_;
   batch_.logits_indices = logits_indices_;
+  batch_.hidden_indices = hidden_indices_;
   batch_.groups = groups_;
   return batch_;
 }

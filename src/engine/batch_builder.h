@@ -15,7 +15,7 @@ class BatchBuilder {
   BatchBuilder(const SchedulerConfig& config, int num_groups, int max_context);
 
   // Valid until the next call. Rows of logits come in the order of the scheduled sequences, each
-  // one's in ascending position.
+  // one's in ascending position; so do hidden states (pooled_positions).
   const ForwardBatch& build(const ScheduledBatch& scheduled);
 
  private:
@@ -31,6 +31,7 @@ class BatchBuilder {
   std::vector<std::int32_t> query_start_loc_;
   std::vector<std::int32_t> seq_lens_;
   std::vector<std::int32_t> logits_indices_;
+  std::vector<std::int32_t> hidden_indices_;
   std::vector<GroupArrays> arrays_;
   std::vector<ForwardBatch::Group> groups_;
   ForwardBatch batch_;

@@ -63,7 +63,7 @@ class ThreadedEngine final : public Engine {
   ThreadedEngine(std::unique_ptr<Model> model, const EngineConfig& config, std::int32_t num_blocks,
                  std::unique_ptr<DiskTier> disk)
       : config_(config),
-        vocab_size_(model->limits().vocab_size),
+        limits_(model->limits()),
         queue_(std::make_shared<RequestQueue>(config.max_queue)),
         disk_(std::move(disk)),
         core_(std::move(model), config, num_blocks, disk_.get()),
@@ -88,6 +88,7 @@ class ThreadedEngine final : public Engine {
     return stats;
   }
   const EngineConfig& config() const override { return config_; }
+  const ModelLimits& limits() const override { return limits_; }
 
   void shutdown(std::chrono::milliseconds grace) override {
     queue_->close();
@@ -98,6 +99,7 @@ class ThreadedEngine final : public Engine {
 
  private:
   Outcome check(const EngineRequest& request, int n) const;
+  Outcome check_lengths(const EngineRequest& request) const;
   EngineStats published_stats() const {
     const std::lock_guard lock(stats_mutex_);
     return stats_;
@@ -106,7 +108,7 @@ class ThreadedEngine final : public Engine {
   void publish();
 
   const EngineConfig config_;
-  const int vocab_size_;
+  const ModelLimits limits_;
   std::shared_ptr<RequestQueue> queue_;
   const std::unique_ptr<DiskTier> disk_;  // null: none
   EngineCore core_;                       // the engine thread's
@@ -143,9 +145,9 @@ Outcome ThreadedEngine::check(const EngineRequest& request, int n) const {
   if (request.prompt.empty()) return invalid("the prompt is empty; it needs at least one token");
   for (std::size_t i = 0; i < request.prompt.size(); ++i) {
     const TokenId token = request.prompt[i];
-    if (token < 0 || token >= vocab_size_) {
+    if (token < 0 || token >= limits_.vocab_size) {
       return invalid(fmt::format("prompt token {} is {}, but the vocabulary has {} tokens", i,
-                                 token, vocab_size_));
+                                 token, limits_.vocab_size));
     }
   }
   if (n < 1 || n > config_.max_queue) {
@@ -161,11 +163,23 @@ Outcome ThreadedEngine::check(const EngineRequest& request, int n) const {
     return invalid(
         fmt::format("tenant {} is unknown; there are {}", request.tenant, config_.num_tenants()));
   }
-  DUNLIN_TRY(validate(request.sampling, vocab_size_));
+  if (request.pooling != Pooling::kNone) return check_lengths(request);
+  if (limits_.is_encoder)
+    return invalid("the model is an encoder: it gives embeddings of texts and continues none");
+  DUNLIN_TRY(validate(request.sampling, limits_.vocab_size));
   if (request.sampling.max_tokens == 0 && !request.echo_logprobs) {
     return invalid("max_tokens must be at least 1, got 0");
   }
+  return check_lengths(request);
+}
+
+Outcome ThreadedEngine::check_lengths(const EngineRequest& request) const {
   const auto num_prompt = static_cast<std::int64_t>(request.prompt.size());
+  if (request.pooling != Pooling::kNone) {
+    if (num_prompt <= config_.max_context) return {};
+    return invalid(fmt::format("the text has {} tokens, but the context holds {}; shorten the text",
+                               num_prompt, config_.max_context));
+  }
   const std::int64_t num_total = num_prompt + request.sampling.max_tokens;
   if (num_total > config_.max_context) {
     return invalid(fmt::format(
@@ -186,7 +200,7 @@ Result<std::vector<std::unique_ptr<TokenStream>>> ThreadedEngine::submit_choices
   for (int i = 0; i < n; ++i) {
     EngineRequest choice = i + 1 < n ? request : std::move(request);
     choice.sampling.choice_idx += static_cast<std::uint32_t>(i);
-    seqs.push_back(make_sequence(std::move(choice), vocab_size_));
+    seqs.push_back(make_sequence(std::move(choice), limits_.vocab_size));
     outputs.push_back(seqs.back()->output);
   }
   DUNLIN_ASSIGN(first_id, queue_->submit(std::move(seqs)));
@@ -258,7 +272,9 @@ Result<Plan> make_plan(const Model& model, const EngineConfig& wanted) {
   Plan plan{wanted, 0};
   EngineConfig& config = plan.config;
   config.max_batch_tokens = std::max(config.max_batch_tokens, config.max_seqs);
-  const int context = config.max_context > 0 ? config.max_context : limits.context_length;
+  int context = config.max_context > 0 ? config.max_context : limits.context_length;
+  // An encoder computes a text in one step.
+  if (limits.is_encoder) context = std::min(context, config.max_batch_tokens);
   const std::int64_t needed =
       KvCacheManager::max_blocks_per_sequence(layout, context, config.max_batch_tokens);
   if (config.kv_bytes == 0) {

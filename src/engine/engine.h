@@ -122,8 +122,8 @@ class Engine {
   // `n` requests over one prompt, all or none: choice i draws with sampling.choice_idx + i. The
   // prompt is computed once where n slots are free at a time. Any thread; never waits for a step.
   // kInvalidArgument: empty prompt, ids outside the vocabulary, wrong sampling fields, prompt +
-  // max_tokens or `n` that can never fit (with the numbers). kResourceExhausted: the queue is full.
-  // kUnavailable: shutting down.
+  // max_tokens or `n` that can never fit (with the numbers), or an encoder that is asked for
+  // tokens. kResourceExhausted: the queue is full. kUnavailable: shutting down.
   virtual Result<std::vector<std::unique_ptr<TokenStream>>> submit_choices(EngineRequest request,
                                                                            int n) = 0;
   Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) {
@@ -139,6 +139,7 @@ class Engine {
 
   virtual EngineStats stats() const = 0;
   virtual const EngineConfig& config() const = 0;  // with every default filled in
+  virtual const ModelLimits& limits() const = 0;
 
   // Refuses new requests, lets accepted ones finish until `grace` is over, then cancels the rest.
   // Returns when none is left.

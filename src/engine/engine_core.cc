@@ -1,6 +1,7 @@
 #include "engine/engine_core.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,10 +33,23 @@ Status timeout_error(const Sequence& seq, TimeLimit limit) {
                                   ms(seq.deadline)));
 }
 
-SchedulerConfig scheduler_config_of(const EngineConfig& config) {
+TokenOutput end_output(FinishReason reason) {
+  TokenOutput output;
+  output.finish = reason;
+  return output;
+}
+
+TokenOutput error_output(std::string message) {
+  TokenOutput output = end_output(FinishReason::kError);
+  output.error = Status(StatusCode::kInternal, std::move(message));
+  return output;
+}
+
+SchedulerConfig scheduler_config_of(const EngineConfig& config, const ModelLimits& limits) {
   return {.max_seqs = config.max_seqs,
           .max_batch_tokens = config.max_batch_tokens,
           .max_logits_rows = config.max_seqs + kEchoRows,
+          .whole_sequences = limits.is_encoder,
           .policy = config.schedule,
           .max_overtakes = config.max_overtakes,
           .tenant_shares = config.tenant_shares,
@@ -47,8 +61,9 @@ SchedulerConfig scheduler_config_of(const EngineConfig& config) {
 EngineCore::EngineCore(std::unique_ptr<Model> model, const EngineConfig& config,
                        std::int32_t num_blocks, DiskTier* disk)
     : config_(config),
-      kv_(model->kv_layout(), num_blocks, config.prefix_cache),
-      scheduler_config_(scheduler_config_of(config)),
+      // An encoder's keys and values depend on the whole text, not on what is in front of them.
+      kv_(model->kv_layout(), num_blocks, config.prefix_cache && !model->limits().is_encoder),
+      scheduler_config_(scheduler_config_of(config, model->limits())),
       scheduler_(scheduler_config_, kv_),
       builder_(scheduler_config_, kv_.num_groups(), config.max_context),
       runner_(std::move(model), num_blocks, scheduler_config_),
@@ -71,8 +86,8 @@ void EngineCore::step() {
   };
   for (const ScheduledSequence& s : scheduled.seqs) note_start(*s.seq);
   for (const ScheduledFork& fork : scheduled.forks) note_start(*fork.seq);
-  const LogitRows rows = runner_.run(kv_.copies(), builder_.build(scheduled),
-                                     static_cast<int>(scheduled.forks.size()));
+  const StepRows rows = runner_.run(kv_.copies(), builder_.build(scheduled),
+                                    static_cast<int>(scheduled.forks.size()));
   kv_.clear_copies();
   now_ = EngineClock::now();
   commit(scheduled, rows);
@@ -81,11 +96,19 @@ void EngineCore::step() {
 }
 
 // Everybody's blocks first: a fork takes those of a sequence that may end in this step.
-void EngineCore::commit(const ScheduledBatch& scheduled, const LogitRows& rows) {
+void EngineCore::commit(const ScheduledBatch& scheduled, const StepRows& rows) {
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
   const std::span<SampledToken> sampled = sampler_.sample(scheduled, rows);
-  std::size_t first = 0, num_taken = 0;
+  const auto hidden_size = static_cast<std::size_t>(runner_.limits().hidden_size);
+  std::size_t first = 0, num_taken = 0, first_hidden = 0;
   for (const ScheduledSequence& s : scheduled.seqs) {
+    if (s.seq->pooling != Pooling::kNone) {
+      const PooledPositions pooled = pooled_positions(*s.seq, s.begin, s.end());
+      const std::size_t count = static_cast<std::size_t>(pooled.end - pooled.begin) * hidden_size;
+      pool_hidden(s, rows.hidden.subspan(first_hidden, count));
+      first_hidden += count;
+      continue;
+    }
     const std::size_t count = static_cast<std::size_t>(s.num_rows()) * vocab_size;
     commit_tokens(s, rows.values.subspan(first, count));
     first += count;
@@ -95,7 +118,7 @@ void EngineCore::commit(const ScheduledBatch& scheduled, const LogitRows& rows) 
     if (s.samples) {
       accept(*s.seq, sampled[num_taken++]);
     } else if (s.end() == s.seq->num_tokens()) {
-      finish(*s.seq, FinishReason::kLength);  // max_tokens = 0: the prompt is all
+      finish_prompt(*s.seq);
     }
   }
   for (const ScheduledFork& fork : scheduled.forks) accept(*fork.seq, sampled[num_taken++]);
@@ -118,6 +141,32 @@ void EngineCore::commit_fork(const ScheduledFork& fork) {
   seq.prompt_logprobs = fork.source->prompt_logprobs;
 }
 
+void EngineCore::pool_hidden(const ScheduledSequence& s, std::span<const float> hidden) {
+  Sequence& seq = *s.seq;
+  kv_.commit(seq.kv, seq.tokens, s.end());
+  ++seq.stats.num_chunks;
+  const auto hidden_size = static_cast<std::size_t>(runner_.limits().hidden_size);
+  // The first step, or the first after a preemption.
+  if (s.begin == 0 || seq.pooled.empty()) seq.pooled.assign(hidden_size, 0);
+  for (std::size_t i = 0; i < hidden.size(); ++i) seq.pooled[i % hidden_size] += hidden[i];
+}
+
+// The end of a request that wanted no token: an embedding, or the prompt's log-probabilities.
+void EngineCore::finish_prompt(const Sequence& seq) {
+  if (seq.pooling == Pooling::kNone) return finish(seq, end_output(FinishReason::kLength));
+  const double count = seq.pooling == Pooling::kMean ? seq.num_tokens() : 1;
+  TokenOutput output = end_output(FinishReason::kStop);
+  output.embedding.reserve(seq.pooled.size());
+  bool is_finite = true;
+  for (const double sum : seq.pooled) {
+    output.embedding.push_back(static_cast<float>(sum / count));
+    is_finite = is_finite && std::isfinite(output.embedding.back());
+  }
+  if (!is_finite)
+    return finish(seq, error_output("the model gave a hidden state that is no finite number"));
+  finish(seq, std::move(output));
+}
+
 void EngineCore::score_prompt(const ScheduledSequence& s, std::span<const float> rows) {
   Sequence& seq = *s.seq;
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
@@ -136,10 +185,8 @@ void EngineCore::score_prompt(const ScheduledSequence& s, std::span<const float>
 void EngineCore::accept(Sequence& seq, SampledToken& sampled) {
   const std::optional<TokenId> token = sampled.token;
   if (!token) {
-    finish(seq, FinishReason::kError,
-           Status(StatusCode::kInternal,
-                  "no token may come next: the model gave no finite logit, or every token is "
-                  "masked"));
+    finish(seq, error_output("no token may come next: the model gave no finite logit, or every "
+                             "token is masked"));
     return;
   }
   if (seq.constraint != nullptr) seq.constraint->accept(*token);
@@ -182,26 +229,21 @@ void EngineCore::push(Sequence& seq, TokenOutput output) {
 }
 
 // Ends a running sequence without a token.
-void EngineCore::finish(const Sequence& seq, FinishReason reason, std::optional<Status> error) {
+void EngineCore::finish(const Sequence& seq, TokenOutput output) {
   std::unique_ptr<Sequence> taken = scheduler_.remove(seq.id);
-  tell_end(*taken, reason, std::move(error));
+  tell_end(*taken, std::move(output));
   finished_.push_back(std::move(taken));
 }
 
-void EngineCore::tell_end(Sequence& seq, FinishReason reason, std::optional<Status> error,
-                          TimeLimit ended_by) {
+void EngineCore::tell_end(Sequence& seq, TokenOutput output) {
   seq.stats.total_time_s = seconds(EngineClock::now() - seq.submit_time);
-  note_finish(seq, reason);
-  TokenOutput output;
-  output.finish = reason;
-  output.error = std::move(error);
-  output.ended_by = ended_by;
+  note_finish(seq, output.finish);
   push(seq, std::move(output));
 }
 
 void EngineCore::abort(RequestId id) {
   const std::unique_ptr<Sequence> seq = scheduler_.remove(id);
-  if (seq != nullptr) tell_end(*seq, FinishReason::kCancelled);
+  if (seq != nullptr) tell_end(*seq, end_output(FinishReason::kCancelled));
 }
 
 void EngineCore::expire(EngineClock::time_point now) {
@@ -210,11 +252,13 @@ void EngineCore::expire(EngineClock::time_point now) {
     const std::unique_ptr<Sequence> seq = scheduler_.remove(expired->id);
     const TimeLimit limit = now < seq->deadline ? TimeLimit::kQueue : TimeLimit::kDeadline;
     ++stats_.timed_out;
-    if (seq->num_output_tokens() > 0) {
-      tell_end(*seq, FinishReason::kLength, {}, limit);
-    } else {
-      tell_end(*seq, FinishReason::kError, timeout_error(*seq, limit), limit);
+    TokenOutput output = end_output(FinishReason::kLength);
+    output.ended_by = limit;
+    if (seq->num_output_tokens() == 0) {
+      output.finish = FinishReason::kError;
+      output.error = timeout_error(*seq, limit);
     }
+    tell_end(*seq, std::move(output));
   }
 }
 

@@ -43,17 +43,19 @@ class EngineCore {
   void check_integrity() const { scheduler_.check_integrity(); }
 
  private:
-  void commit(const ScheduledBatch& scheduled, const LogitRows& rows);
+  void commit(const ScheduledBatch& scheduled, const StepRows& rows);
   // `sampled`: null where the sequence does not sample in this step.
   void commit_tokens(const ScheduledSequence& scheduled, std::span<const float> rows);
   void commit_fork(const ScheduledFork& fork);
+  // `hidden`: of the step's pooled_positions, [number of them, hidden_size].
+  void pool_hidden(const ScheduledSequence& scheduled, std::span<const float> hidden);
+  void finish_prompt(const Sequence& seq);
   void score_prompt(const ScheduledSequence& scheduled, std::span<const float> rows);
   void accept(Sequence& seq, SampledToken& sampled);
   FinishReason finish_reason(const Sequence& seq, TokenId token) const;
   void push(Sequence& seq, TokenOutput output);
-  void finish(const Sequence& seq, FinishReason reason, std::optional<Status> error = {});
-  void tell_end(Sequence& seq, FinishReason reason, std::optional<Status> error = {},
-                TimeLimit ended_by = TimeLimit::kNone);
+  void finish(const Sequence& seq, TokenOutput output);
+  void tell_end(Sequence& seq, TokenOutput output);
   void note_token(Sequence& seq);
   void note_finish(const Sequence& seq, FinishReason reason);
   void note_step(const ScheduledBatch& scheduled, double seconds);

@@ -11,11 +11,12 @@
 
 namespace dunlin {
 
-// What a step computed, valid and writable until the next one: num_outputs rows, and as many spare
-// ones as were asked for behind them.
-struct LogitRows {
-  std::span<float> values;  // [rows, vocab_size]
-  std::span<float> maxima;  // [rows, maxima_size(vocab_size)] (base/row_maxima.h)
+// What a step computed, valid and writable until the next one: num_outputs rows of logits, and as
+// many spare ones as were asked for behind them.
+struct StepRows {
+  std::span<float> values;        // [rows, vocab_size]
+  std::span<float> maxima;        // [rows, maxima_size(vocab_size)] (base/row_maxima.h)
+  std::span<const float> hidden;  // [num_hidden, hidden_size]
 };
 
 class ModelRunner {
@@ -23,7 +24,7 @@ class ModelRunner {
   ModelRunner(std::unique_ptr<Model> model, std::int32_t num_blocks, const SchedulerConfig& config);
 
   // Runs the copies, in order, and then the batch. Engine thread.
-  LogitRows run(std::span<const BlockCopy> copies, const ForwardBatch& batch, int num_spare_rows);
+  StepRows run(std::span<const BlockCopy> copies, const ForwardBatch& batch, int num_spare_rows);
 
   // The model's threads, idle between runs (Model::parallel_for).
   int num_threads() const { return model_->num_threads(); }
@@ -40,6 +41,7 @@ class ModelRunner {
   KvStorage storage_;
   std::unique_ptr<float[]> logits_;  // [max_logits_rows, vocab_size], untouched until used
   std::unique_ptr<float[]> maxima_;  // [max_logits_rows, maxima_size(vocab_size)], likewise
+  std::unique_ptr<float[]> hidden_;  // [max_batch_tokens, hidden_size], likewise
 };
 
 }  // namespace dunlin

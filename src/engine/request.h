@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "dunlin/pooling.h"
 #include "dunlin/status.h"
 #include "dunlin/types.h"
 #include "sampling/logprobs.h"
@@ -29,6 +30,9 @@ struct EngineRequest {
   std::string cache_salt;
   // log p of each prompt token too (TokenOutput::prompt_logprobs); bypasses the prefix cache.
   bool echo_logprobs = false;
+  // Other than kNone: no tokens, but the prompt's embedding (TokenOutput::embedding). Of
+  // `sampling`, eos_ids, echo_logprobs and the constraint nothing counts then.
+  Pooling pooling = Pooling::kNone;
   std::shared_ptr<TokenConstraint> constraint;  // null: none; the engine thread's from submit on
 };
 
@@ -57,6 +61,9 @@ struct TokenOutput {
   // given those before it, with sampling.num_logprobs alternatives. Entry 0 has no such number and
   // is default-made.
   std::vector<TokenLogprobs> prompt_logprobs;
+  // With EngineRequest::pooling, in the one output, which finishes with FinishReason::kStop:
+  // [hidden_size], not normalised.
+  std::vector<float> embedding;
   FinishReason finish = FinishReason::kNone;
   std::optional<Status> error;  // with FinishReason::kError
   // With kDeadline a request that has output finishes with FinishReason::kLength, any other with

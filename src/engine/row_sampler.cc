@@ -18,7 +18,7 @@ RowSampler::RowSampler(ModelRunner& runner, int max_seqs)
   draws_.reserve(static_cast<std::size_t>(max_seqs));
 }
 
-std::span<SampledToken> RowSampler::sample(const ScheduledBatch& batch, const LogitRows& rows) {
+std::span<SampledToken> RowSampler::sample(const ScheduledBatch& batch, const StepRows& rows) {
   const auto vocab_size = static_cast<std::size_t>(runner_.limits().vocab_size);
   const std::size_t num_maxima = maxima_size(vocab_size);
   draws_.clear();

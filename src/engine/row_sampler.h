@@ -27,7 +27,7 @@ class RowSampler {
   // `rows` of the whole batch and a spare one for each fork, changed where they are drawn from: the
   // last of each sequence that samples. Results in the order of those sequences, then of the forks;
   // valid until the next call.
-  std::span<SampledToken> sample(const ScheduledBatch& batch, const LogitRows& rows);
+  std::span<SampledToken> sample(const ScheduledBatch& batch, const StepRows& rows);
 
  private:
   struct Draw {

@@ -181,7 +181,7 @@ bool Scheduler::admit_next() {
 
 void Scheduler::make_kv(Sequence& seq) {
   if (seq.has_kv) return;
-  seq.kv = kv_.make_sequence(seq.num_max_tokens(), !seq.echo_logprobs, seq.cache_salt);
+  seq.kv = kv_.make_sequence(seq.num_max_tokens(), seq.uses_prefix_cache(), seq.cache_salt);
   seq.has_kv = true;
 }
 
@@ -217,7 +217,7 @@ bool Scheduler::try_admit(Sequence& seq) {
     seq.is_admitted = true;
     seq.stats.num_cached_tokens = hit;
     ++batch_.num_first_runs;
-    if (!seq.echo_logprobs) batch_.num_prefix_queries += seq.num_tokens();
+    if (seq.uses_prefix_cache()) batch_.num_prefix_queries += seq.num_tokens();
     batch_.num_prefix_hits += hit;
   }
   append(scheduled);
@@ -262,10 +262,10 @@ bool Scheduler::may_join(const Sequence& seq) const {
 // since each step brings that one past the block.
 bool Scheduler::is_being_computed(const Sequence& seq, int num_hit_tokens) const {
   const int end = num_hit_tokens + kBlockSize;
-  if (!kv_.has_prefix_cache() || seq.echo_logprobs || end >= seq.num_tokens()) return false;
+  if (!kv_.has_prefix_cache() || !seq.uses_prefix_cache() || end >= seq.num_tokens()) return false;
   return std::any_of(batch_.seqs.begin(), batch_.seqs.end(), [&](const ScheduledSequence& s) {
     const Sequence& other = *s.seq;
-    return s.begin < end && other.num_tokens() >= end && !other.echo_logprobs &&
+    return s.begin < end && other.num_tokens() >= end && other.uses_prefix_cache() &&
            other.cache_salt == seq.cache_salt &&
            std::equal(seq.tokens.begin(), seq.tokens.begin() + end, other.tokens.begin());
   });
@@ -287,6 +287,7 @@ ScheduledSequence Scheduler::chunk_of(Sequence& seq) const {
   if (chunk.num_tokens > 1) {
     chunk.num_tokens = std::min(chunk.num_tokens, budget_.num_tokens_left(chunk.begin));
   }
+  if (config_.whole_sequences && chunk.num_tokens < seq.num_remaining()) chunk.num_tokens = 0;
   chunk.samples = chunk.end() == seq.num_tokens() && seq.sampling.max_tokens > 0;
   chunk.first_row = chunk.samples ? chunk.end() - 1 : chunk.end();
   if (!seq.echo_logprobs) return chunk;

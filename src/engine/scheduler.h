@@ -43,8 +43,9 @@ namespace dunlin {
 
 struct SchedulerConfig {
   int max_seqs = 0;
-  int max_batch_tokens = 0;  // at least max_seqs
-  int max_logits_rows = 0;   // above max_seqs: what is above serves echo_logprobs
+  int max_batch_tokens = 0;      // at least max_seqs
+  int max_logits_rows = 0;       // above max_seqs: what is above serves echo_logprobs
+  bool whole_sequences = false;  // each runs in one step (encoders); none is longer than a step
   SchedulePolicy policy = SchedulePolicy::kPriority;
   int max_overtakes = 64;
   std::vector<double> tenant_shares{};

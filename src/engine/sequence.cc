@@ -13,8 +13,14 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
   if (request.deadline.count() > 0) seq->deadline = seq->submit_time + request.deadline;
   seq->priority = request.priority;
   seq->tenant = request.tenant;
-  seq->sampling = std::move(request.sampling);
-  seq->constraint = std::move(request.constraint);
+  seq->pooling = request.pooling;
+  if (request.pooling == Pooling::kNone) {
+    seq->sampling = std::move(request.sampling);
+    seq->constraint = std::move(request.constraint);
+    seq->echo_logprobs = request.echo_logprobs;
+  } else {
+    seq->sampling.max_tokens = 0;
+  }
   seq->output = std::make_shared<OutputQueue>();
   seq->num_prompt_tokens = static_cast<int>(request.prompt.size());
   seq->stats.num_prompt_tokens = seq->num_prompt_tokens;
@@ -29,12 +35,21 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
     seq->counts = TokenCounts(seq->tokens, seq->sampling.max_tokens);
   }
   seq->cache_salt = CacheSalt(request.cache_salt);
-  seq->echo_logprobs = request.echo_logprobs;
   if (seq->echo_logprobs) {
     seq->prompt_logprobs.reserve(seq->tokens.size());
     seq->prompt_logprobs.emplace_back();
   }
   return seq;
+}
+
+PooledPositions pooled_positions(const Sequence& seq, int begin, int end) {
+  switch (seq.pooling) {
+    case Pooling::kMean: return {begin, end};
+    case Pooling::kCls: return {begin, begin == 0 ? std::min(end, 1) : begin};
+    case Pooling::kLast: return {end == seq.num_tokens() ? end - 1 : end, end};
+    case Pooling::kNone: break;
+  }
+  return {begin, begin};
 }
 
 }  // namespace dunlin

@@ -38,6 +38,9 @@ struct Sequence {
   std::vector<TokenId> end_ids;  // ascending: end of generation (unless ignored), stop token ids
   TokenCounts counts;            // kept where the penalties want it
 
+  Pooling pooling = Pooling::kNone;
+  std::vector<double> pooled;  // [hidden_size] what has been pooled so far
+
   bool echo_logprobs = false;
   std::vector<TokenLogprobs> prompt_logprobs;  // so far; moves out with the first output
 
@@ -59,6 +62,11 @@ struct Sequence {
   EngineClock::time_point first_token_time;
   EngineClock::time_point last_token_time;
 
+  // Not where something of every prompt token is wanted.
+  bool uses_prefix_cache() const {
+    return !echo_logprobs && (pooling == Pooling::kNone || pooling == Pooling::kLast);
+  }
+
   int num_tokens() const { return static_cast<int>(tokens.size()); }
   int num_output_tokens() const { return num_tokens() - num_prompt_tokens; }
   int num_max_tokens() const { return num_prompt_tokens + sampling.max_tokens; }
@@ -72,6 +80,12 @@ struct Sequence {
 // A checked request as a sequence, submitted now. Makes room for all of its tokens, so that later
 // steps don't allocate.
 std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size);
+
+// Positions whose hidden states are pooled, of those in [begin, end) that a step computes.
+struct PooledPositions {
+  int begin = 0, end = 0;
+};
+PooledPositions pooled_positions(const Sequence& seq, int begin, int end);
 
 // Who runs first, and who is preempted last.
 inline bool runs_before(const Sequence& a, const Sequence& b) {

@@ -46,6 +46,7 @@ class FakeEngine final : public Engine {
 
   std::atomic<int> step_ms = 0;         // how long a step takes
   std::atomic<bool> is_paused = false;  // nothing is scheduled: requests wait
+  ModelLimits limits_of_model{.vocab_size = 256, .context_length = 4096, .hidden_size = 8};
 
   Result<std::vector<std::unique_ptr<TokenStream>>> submit_choices(EngineRequest request,
                                                                    int n) override {
@@ -89,6 +90,7 @@ class FakeEngine final : public Engine {
   }
 
   const EngineConfig& config() const override { return config_; }
+  const ModelLimits& limits() const override { return limits_of_model; }
   void shutdown(std::chrono::milliseconds) override {}
 
   int num_alive() const {
@@ -163,11 +165,22 @@ class FakeEngine final : public Engine {
   std::unique_ptr<TokenStream> start(const EngineRequest& request) {
     auto state = std::make_shared<State>();
     state->id = ++last_id_;
-    state->tokens = script_(request);
+    if (request.pooling == Pooling::kNone) state->tokens = script_(request);
     state->request = request;
     requests_.push_back(state);
     changed_.notify_all();
     return std::make_unique<Stream>(*this, std::move(state));
+  }
+
+  // Counts bytes: element i is how often token i stands in the prompt, and one more.
+  static void give_embedding(State& state, int size) {
+    TokenOutput output;
+    output.embedding.assign(static_cast<std::size_t>(size), 1.0f);
+    for (const TokenId id : state.request.prompt)
+      if (id < size) output.embedding[static_cast<std::size_t>(id)] += 1;
+    output.finish = FinishReason::kStop;
+    output.stats.num_prompt_tokens = static_cast<int>(state.request.prompt.size());
+    state.push(std::move(output));
   }
 
   // True where that was the last.
@@ -220,7 +233,10 @@ class FakeEngine final : public Engine {
           const std::lock_guard lock(mutex_);
           if (state->is_aborted) continue;
         }
-        if (!give_token(*state)) continue;
+        if (state->request.pooling != Pooling::kNone)
+          give_embedding(*state, limits_of_model.hidden_size);
+        else if (!give_token(*state))
+          continue;
         const std::lock_guard lock(mutex_);
         requests_.remove(state);
         ++stats_.finished_stop;
