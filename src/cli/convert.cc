@@ -33,9 +33,8 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
   writer.set_string("tokenizer.ggml.pre", vocabulary.pretokenizer);
   writer.set_strings("tokenizer.ggml.tokens", vocabulary.tokens);
   writer.set_i32s("tokenizer.ggml.token_type", vocabulary.types);
-  if (vocabulary.scores.empty()) {
-    writer.set_strings("tokenizer.ggml.merges", vocabulary.merges);
-  } else {
+  if (!vocabulary.merges.empty()) writer.set_strings("tokenizer.ggml.merges", vocabulary.merges);
+  if (!vocabulary.scores.empty()) {
     writer.set_f32s("tokenizer.ggml.scores", vocabulary.scores);
     writer.set_bool("tokenizer.ggml.add_space_prefix", vocabulary.adds_space_prefix);
   }
@@ -45,8 +44,15 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
   set_id("tokenizer.ggml.bos_token_id", vocabulary.bos_id);
   set_id("tokenizer.ggml.eos_token_id", vocabulary.eos_id);
   set_id("tokenizer.ggml.unknown_token_id", vocabulary.unknown_id);
-  writer.set_bool("tokenizer.ggml.add_bos_token", vocabulary.adds_bos);
-  writer.set_bool("tokenizer.ggml.add_eos_token", vocabulary.adds_eos);
+  set_id("tokenizer.ggml.cls_token_id", vocabulary.cls_id);
+  set_id("tokenizer.ggml.seperator_token_id", vocabulary.separator_id);  // so spelled
+  set_id("tokenizer.ggml.padding_token_id", vocabulary.padding_id);
+  set_id("tokenizer.ggml.mask_token_id", vocabulary.mask_id);
+  if (vocabulary.num_token_types > 0)
+    writer.set_u32("tokenizer.ggml.token_type_count",
+                   static_cast<std::uint32_t>(vocabulary.num_token_types));
+  if (vocabulary.adds_bos) writer.set_bool("tokenizer.ggml.add_bos_token", *vocabulary.adds_bos);
+  if (vocabulary.adds_eos) writer.set_bool("tokenizer.ggml.add_eos_token", *vocabulary.adds_eos);
   if (!vocabulary.chat_template.empty())
     writer.set_string("tokenizer.chat_template", vocabulary.chat_template);
 }
@@ -63,6 +69,7 @@ Outcome convert(const Flags& flags) {
                   read.error().message() + "; --no-vocabulary converts the weights alone");
     }
     vocabulary = std::move(*read);
+    vocabulary.num_token_types = config.num_token_types;
     options.add_vocabulary = [&](GgufWriter& writer) { set_vocabulary(vocabulary, writer); };
   }
   options.recipe = QuantRecipe::find(flags.type);

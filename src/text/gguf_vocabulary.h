@@ -15,7 +15,7 @@
 namespace dunlin {
 
 struct GgufVocabulary {
-  std::string model;                // tokenizer.ggml.model
+  std::string model;                // tokenizer.ggml.model: "gpt2" or "bert"
   std::string pretokenizer;         // tokenizer.ggml.pre
   std::vector<std::string> tokens;  // as stored; ids are indices
   std::vector<std::int32_t> types;  // TokenType of each
@@ -24,14 +24,18 @@ struct GgufVocabulary {
   TokenId bos_id = -1;              // -1: none
   TokenId eos_id = -1;
   TokenId unknown_id = -1;
-  bool adds_bos = false;
-  bool adds_eos = false;
+  // BERT's special tokens.
+  TokenId cls_id = -1, separator_id = -1, padding_id = -1, mask_id = -1;
+  int num_token_types = 0;  // 0: the model has none
+  std::optional<bool> adds_bos;
+  std::optional<bool> adds_eos;
   bool adds_space_prefix = true;  // where there are scores
   std::string chat_template;      // empty: none
 };
 
-// Byte-level BPE whose pre-tokenizer GGUF has a name for ("gpt2"), and BPE of SentencePiece's kind,
-// with bytes as a fallback ("llama"), whose scores are the ranks of merges. kUnimplemented where
+// Byte-level BPE whose pre-tokenizer GGUF has a name for ("gpt2"), BPE of SentencePiece's kind,
+// with bytes as a fallback ("llama"), whose scores are the ranks of merges, or BERT's WordPiece
+// ("bert"). kUnimplemented where
 // GGUF's readers would cut text another way; the message says what is in the way.
 Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
                                           const HfTokenizerConfig& config,

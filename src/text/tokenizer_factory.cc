@@ -3,6 +3,7 @@
 #include "formats/gguf.h"
 #include "text/bpe_tokenizer.h"
 #include "text/spm_tokenizer.h"
+#include "text/wordpiece_vocab.h"
 
 namespace dunlin {
 
@@ -14,8 +15,12 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(const GgufFile& file) {
 }
 
 Result<std::unique_ptr<Tokenizer>> make_tokenizer(const Vocab& vocab) {
-  return vocab.kind == TokenizerKind::kBytePairs ? BpeTokenizer::make(vocab)
-                                                 : SpmTokenizer::make(vocab);
+  switch (vocab.kind) {
+    case TokenizerKind::kBytePairs: return BpeTokenizer::make(vocab);
+    case TokenizerKind::kSentencePiece: return SpmTokenizer::make(vocab);
+    case TokenizerKind::kWordPiece: return make_wordpiece_tokenizer(vocab);
+  }
+  return fail(StatusCode::kInternal, "a vocabulary of no kind");
 }
 
 }  // namespace dunlin

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -30,10 +31,14 @@ Outcome read_kind(const GgufFile& file, Vocab& vocab) {
     vocab.kind = TokenizerKind::kSentencePiece;
     return {};
   }
+  if (model == "bert") {
+    vocab.kind = TokenizerKind::kWordPiece;
+    return {};
+  }
   if (model != "gpt2") {
     return fail(StatusCode::kUnimplemented,
-                fmt::format("{}: {} is '{}'; only 'gpt2' and 'llama' are supported", file.path(),
-                            kModelKey, model));
+                fmt::format("{}: {} is '{}'; only 'gpt2', 'llama' and 'bert' are supported",
+                            file.path(), kModelKey, model));
   }
   vocab.kind = TokenizerKind::kBytePairs;
   DUNLIN_ASSIGN(name, file.get_string(kPreKey, std::string_view("default")));
@@ -127,6 +132,26 @@ Result<TokenId> read_id(const GgufFile& file, const Vocab& vocab, std::string_vi
   return static_cast<TokenId>(id);
 }
 
+// BERT's [CLS] and [SEP] take the places of the tokens in front and behind. What no key names is
+// found by its text.
+Outcome read_wordpiece_ids(const GgufFile& file, Vocab& vocab) {
+  const auto named = [&](std::string_view text) {
+    const auto at = std::find(vocab.tokens.begin(), vocab.tokens.end(), text);
+    return at == vocab.tokens.end() ? TokenId{-1} : static_cast<TokenId>(at - vocab.tokens.begin());
+  };
+  // The second is how the key is spelled.
+  DUNLIN_ASSIGN(cls, read_id(file, vocab, "tokenizer.ggml.cls_token_id", named("[CLS]")));
+  DUNLIN_ASSIGN(sep, read_id(file, vocab, "tokenizer.ggml.seperator_token_id", named("[SEP]")));
+  DUNLIN_ASSIGN(unknown, read_id(file, vocab, "tokenizer.ggml.unknown_token_id", named("[UNK]")));
+  vocab.bos_id = cls;
+  vocab.eos_id = sep;
+  vocab.unknown_id = unknown;
+  if (file.has(kTypesKey)) return {};
+  for (const TokenId id : {cls, sep, unknown, named("[PAD]"), named("[MASK]")})
+    if (id >= 0) vocab.types[static_cast<std::size_t>(id)] = TokenType::kControl;
+  return {};
+}
+
 Outcome read_special_ids(const GgufFile& file, Vocab& vocab) {
   // SentencePiece's own numbering, which old files leave unsaid.
   const bool reserved = vocab.kind == TokenizerKind::kSentencePiece;
@@ -163,6 +188,10 @@ Result<Vocab> read_vocab(const GgufFile& file) {
   DUNLIN_TRY(read_kind(file, vocab));
   DUNLIN_TRY(read_tokens(file, vocab));
   DUNLIN_TRY(read_types(file, vocab));
+  if (vocab.kind == TokenizerKind::kWordPiece) {
+    DUNLIN_TRY(read_wordpiece_ids(file, vocab));
+    return vocab;
+  }
   if (vocab.kind == TokenizerKind::kSentencePiece) {
     DUNLIN_TRY(read_scores(file, vocab));
   } else {

@@ -27,6 +27,7 @@ enum class TokenType : std::uint8_t {
 enum class TokenizerKind {
   kBytePairs,      // "gpt2": byte-level BPE with a list of merges
   kSentencePiece,  // "llama": merges by score, spaces as U+2581, bytes as a fallback
+  kWordPiece,      // "bert": the longest token in front; words begin with U+2581
 };
 
 struct Vocab {

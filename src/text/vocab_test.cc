@@ -124,8 +124,7 @@ TEST_F(VocabFileTest, refusals_name_the_key) {
   };
   const auto refused = [&](auto change) { return refusal(with(change)); };
   EXPECT_THAT(refused([](Parts& p) { p.model.clear(); }), HasSubstr("tokenizer.ggml.model"));
-  EXPECT_THAT(refused([](Parts& p) { p.model = "bert"; }),
-              HasSubstr("tokenizer.ggml.model is 'bert'"));
+  EXPECT_THAT(refused([](Parts& p) { p.model = "t5"; }), HasSubstr("tokenizer.ggml.model is 't5'"));
   EXPECT_THAT(refused([](Parts& p) { p.tokens.clear(); }), HasSubstr("tokenizer.ggml.tokens"));
   EXPECT_THAT(refused([](Parts& p) { p.types.pop_back(); }),
               HasSubstr("tokenizer.ggml.token_type has 4 entries for 5 tokens"));
