@@ -233,8 +233,8 @@ ApiError prompt_error(const Status& status, const char* param) {
   return error;
 }
 
-ParseContext parse_context(const Session& session) {
-  return {session.config().model_name, session.tokenizer().vocab_size(), session.config().sampling};
+ApiError encoder_error(const Session& session) {
+  return {400, encoder_refusal(session), "model", "model_not_generative"};
 }
 
 CallForm call_form(const OpenAiRequest& request, bool is_chat) {
@@ -260,7 +260,8 @@ std::string decode(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) 
 
 ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_view body,
                                                const CallOrigin& origin) {
-  auto request = parse_chat_request(body, parse_context(session));
+  if (session.is_encoder()) return api_fail(encoder_error(session));
+  auto request = parse_chat_request(body, ParseContext::of(session));
   if (!request) return api_fail(std::move(request).error());
   request->options.tenant = origin.tenant;
   if (auto error = check_choices(session, 1, request->options.n))
@@ -281,7 +282,8 @@ ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_vie
 
 ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body,
                                                      const CallOrigin& origin) {
-  auto request = parse_completion_request(body, parse_context(session));
+  if (session.is_encoder()) return api_fail(encoder_error(session));
+  auto request = parse_completion_request(body, ParseContext::of(session));
   if (!request) return api_fail(std::move(request).error());
   request->options.tenant = origin.tenant;
   if (auto error = check_choices(session, request->prompts.size(), request->options.n))

@@ -53,6 +53,8 @@ ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_vie
                                                const CallOrigin& origin = {});
 ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::string_view body,
                                                      const CallOrigin& origin = {});
+ApiResult<std::unique_ptr<ApiCall>> start_embedding(Session& session, std::string_view body,
+                                                    const CallOrigin& origin = {});
 // Never waits itself. The answer tells how many blocks the prefix cache forgot.
 ApiResult<std::unique_ptr<ApiCall>> start_reset_prefix_cache(Session& session);
 

@@ -93,11 +93,6 @@ void read_logit_bias(FieldReader& fields, int vocab_size, std::vector<LogitBias>
   }
 }
 
-void read_cache_salt(FieldReader& fields, std::string& out) {
-  fields.read("cache_salt", out);
-  if (out.empty()) fields.fail("cache_salt", "must not be empty; leave it out to share the cache");
-}
-
 void read_timeout(FieldReader& fields, const char* name, std::chrono::milliseconds& out) {
   int ms = 0;
   fields.read(name, ms, 1, kMaxTimeoutMs);
@@ -131,6 +126,12 @@ ApiResult<void> check_model(FieldReader& fields, const ParseContext& context) {
   return {};
 }
 
+void read_cache_salt(FieldReader& fields, std::string& out) {
+  if (!fields.find("cache_salt")) return;
+  fields.read("cache_salt", out);
+  if (out.empty()) fields.fail("cache_salt", "must not be empty; leave it out to share the cache");
+}
+
 void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest& out) {
   SamplingParams& sampling = out.options.sampling;
   sampling = context.sampling;
@@ -152,7 +153,7 @@ void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest
     sampling.seed = entropy();
   }
   fields.read("n", out.options.n, 1, kMaxChoices);
-  if (fields.find("cache_salt")) read_cache_salt(fields, out.options.cache_salt);
+  read_cache_salt(fields, out.options.cache_salt);
   read_timeout(fields, "queue_timeout_ms", out.options.queue_timeout);
   read_timeout(fields, "deadline_ms", out.options.deadline);
   fields.read("priority", out.options.priority, std::numeric_limits<int>::min(), kMaxTokens);
@@ -161,46 +162,46 @@ void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest
   read_logit_bias(fields, context.vocab_size, sampling.logit_bias);
 }
 
-void read_prompts(FieldReader& fields, const ParseContext& context, CompletionRequest& out) {
-  const ordered_json* prompt = fields.find("prompt");
-  if (!prompt) return fields.fail("prompt", "is missing");
-  const auto read_ids = [&](const std::string& name, const ordered_json& list) {
+void read_inputs(FieldReader& fields, const char* name, std::size_t max_inputs, int vocab_size,
+                 std::vector<PromptInput>& out) {
+  const ordered_json* value = fields.find(name);
+  if (!value) return fields.fail(name, "is missing");
+  const auto read_ids = [&](const std::string& place, const ordered_json& list) {
     PromptInput input;
     input.is_ids = true;
     input.ids.reserve(list.size());
     for (std::size_t i = 0; i < list.size() && !fields.error(); ++i) {
-      const auto id =
-          read_token_id(fields, fmt::format("{}[{}]", name, i), list[i], context.vocab_size);
+      const auto id = read_token_id(fields, fmt::format("{}[{}]", place, i), list[i], vocab_size);
       if (id) input.ids.push_back(*id);
     }
-    out.prompts.push_back(std::move(input));
+    out.push_back(std::move(input));
   };
-  if (prompt->is_string()) {
-    out.prompts.push_back({prompt->get<std::string>(), {}, false});
+  if (value->is_string()) {
+    out.push_back({value->get<std::string>(), {}, false});
     return;
   }
-  if (!prompt->is_array()) {
-    return fields.fail("prompt", fmt::format("must be a string, an array of strings, token ids or "
-                                             "arrays of token ids, not {}",
-                                             json_kind(*prompt)));
+  if (!value->is_array()) {
+    return fields.fail(name, fmt::format("must be a string, an array of strings, token ids or "
+                                         "arrays of token ids, not {}",
+                                         json_kind(*value)));
   }
-  if (prompt->empty()) return fields.fail("prompt", "is empty");
-  if ((*prompt)[0].is_number()) return read_ids("prompt", *prompt);
-  if (prompt->size() > static_cast<std::size_t>(kMaxChoices))
+  if (value->empty()) return fields.fail(name, "is empty");
+  if ((*value)[0].is_number()) return read_ids(name, *value);
+  if (value->size() > max_inputs)
     return fields.fail(
-        "prompt", fmt::format("has {} entries; at most {} are taken", prompt->size(), kMaxChoices));
-  for (std::size_t i = 0; i < prompt->size(); ++i) {
-    const ordered_json& entry = (*prompt)[i];
-    const std::string name = fmt::format("prompt[{}]", i);
+        name, fmt::format("has {} entries; at most {} are taken", value->size(), max_inputs));
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    const ordered_json& entry = (*value)[i];
+    const std::string place = fmt::format("{}[{}]", name, i);
     if (entry.is_string()) {
-      out.prompts.push_back({entry.get<std::string>(), {}, false});
+      out.push_back({entry.get<std::string>(), {}, false});
     } else if (entry.is_array() && !entry.empty()) {
-      read_ids(name, entry);
+      read_ids(place, entry);
     } else {
       return fields.fail(
-          name, entry.is_array() ? std::string("is empty")
-                                 : fmt::format("must be a string or an array of token ids, not {}",
-                                               json_kind(entry)));
+          place, entry.is_array() ? std::string("is empty")
+                                  : fmt::format("must be a string or an array of token ids, not {}",
+                                                json_kind(entry)));
     }
   }
 }

@@ -21,7 +21,12 @@ void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest
 void read_messages(FieldReader& fields, ChatRequest& out);
 void read_template_vars(FieldReader& fields, ChatRequest& out);
 
-// "prompt" in its four forms.
-void read_prompts(FieldReader& fields, const ParseContext& context, CompletionRequest& out);
+// "cache_salt", where it is there.
+void read_cache_salt(FieldReader& fields, std::string& out);
+
+// The field `name` ("prompt", "input") in its four forms: a string, an array of at most max_inputs
+// strings, token ids, an array of arrays of token ids.
+void read_inputs(FieldReader& fields, const char* name, std::size_t max_inputs, int vocab_size,
+                 std::vector<PromptInput>& out);
 
 }  // namespace dunlin

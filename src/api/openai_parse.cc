@@ -29,6 +29,11 @@ std::optional<ApiError> check_sampling(const OpenAiRequest& request, const Parse
 
 }  // namespace
 
+ParseContext ParseContext::of(Session& session) {
+  return {session.config().model_name, session.tokenizer().vocab_size(), session.config().sampling,
+          session.engine().limits().hidden_size};
+}
+
 ApiResult<ChatRequest> parse_chat_request(std::string_view body, const ParseContext& context) {
   auto json = parse_json_body(body);
   if (!json) return api_fail(std::move(json).error());
@@ -70,7 +75,7 @@ ApiResult<CompletionRequest> parse_completion_request(std::string_view body,
   if (auto model = check_model(fields, context); !model) return api_fail(std::move(model).error());
   CompletionRequest request;
   refuse_unsupported(fields, OpenAiEndpoint::kCompletion);
-  read_prompts(fields, context, request);
+  read_inputs(fields, "prompt", kMaxChoices, context.vocab_size, request.prompts);
   read_common(fields, context, request);
   fields.read("echo", request.echo);
 

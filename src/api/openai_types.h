@@ -8,6 +8,8 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "dunlin/types.h"
+#include "frontend/embedding.h"
+#include "frontend/session.h"
 #include "frontend/types.h"
 
 namespace dunlin {
@@ -17,6 +19,9 @@ struct ParseContext {
   std::string model_name;
   int vocab_size = 0;
   SamplingParams sampling{};  // where a request says nothing
+  int hidden_size = 0;        // elements of an embedding
+
+  static ParseContext of(Session& session);
 };
 
 struct OpenAiRequest {
@@ -43,6 +48,22 @@ struct CompletionRequest : OpenAiRequest {
   bool echo = false;                 // the prompt in front of each answer
   bool echo_only = false;            // max_tokens 0 with echo: nothing but the prompt
 };
+
+struct EmbeddingRequest {
+  std::vector<PromptInput> inputs;  // at least one, none empty
+  EmbeddingOptions options;
+  bool base64 = false;             // else numbers
+  bool add_special_tokens = true;  // to texts
+  // Tokens that are kept of an input: from its front, kNotTruncated, or kToContext: as many as fit.
+  int truncate_to = kNotTruncated;
+
+  static constexpr int kNotTruncated = 0;
+  static constexpr int kToContext = -1;
+};
+
+// As OpenAI's.
+inline constexpr std::size_t kMaxEmbeddingInputs = 2048;
+inline constexpr std::size_t kMaxEmbeddingTokens = 300'000;  // of all inputs
 
 // All choices of a request: prompts x n.
 inline constexpr int kMaxChoices = 128;

@@ -7,6 +7,7 @@
 
 #include "cpu/thread_pool.h"
 #include "formats/gguf_checkpoint.h"
+#include "frontend/embedding.h"
 #include "frontend/model_text.h"
 #include "kv/kv_layout.h"
 #include "model/hf_checkpoint.h"
@@ -41,6 +42,8 @@ void add_config(const ModelConfig& config, FileFacts& facts) {
   facts.head_dim = config.head_dim;
   facts.vocab_size = config.vocab_size;
   facts.context_length = config.context_length;
+  facts.is_encoder = config.is_encoder;
+  facts.pooling = pooling_name(config.pooling);
   for (const LayerConfig& layer : config.layers)
     if (layer.window > 0) {
       facts.window = layer.window;

@@ -38,6 +38,8 @@ struct FileFacts {
   int num_layers = 0, hidden_size = 0, num_heads = 0, num_kv_heads = 0, head_dim = 0;
   int window = 0, num_window_layers = 0;
   int vocab_size = 0, context_length = 0;
+  bool is_encoder = false;
+  std::string pooling;  // of embeddings
   std::int64_t kv_bytes_per_token = 0;
   std::vector<MemoryRow> memory;
 };

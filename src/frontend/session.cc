@@ -1,5 +1,6 @@
 #include "frontend/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -57,8 +58,25 @@ class SessionImpl final : public Session {
     return ids;
   }
 
+  std::vector<TokenId> embedding_prompt(std::string_view text, bool with_special,
+                                        int max_tokens) const override {
+    std::vector<TokenId> ids = parts_.tokenizer->encode(text);
+    const std::span<const TokenId> prefix = parts_.tokenizer->prefix_ids();
+    const std::span<const TokenId> suffix = parts_.tokenizer->suffix_ids();
+    const std::size_t num_special = with_special ? prefix.size() + suffix.size() : 0;
+    const auto limit = static_cast<std::size_t>(max_tokens);
+    if (limit > 0) ids.resize(std::min(ids.size(), limit - std::min(limit, num_special)));
+    if (with_special) {
+      ids.insert(ids.begin(), prefix.begin(), prefix.end());
+      ids.insert(ids.end(), suffix.begin(), suffix.end());
+    }
+    if (limit > 0) ids.resize(std::min(ids.size(), limit));
+    return ids;
+  }
+
   Result<std::unique_ptr<Generation>> generate(std::vector<TokenId> prompt,
                                                GenerationOptions options) override {
+    if (is_encoder()) return invalid(encoder_refusal(*this));
     const int num_prompt = static_cast<int>(prompt.size());
     const int context = context_length();
     if (num_prompt == 0) return invalid("the prompt is empty");
@@ -84,6 +102,7 @@ class SessionImpl final : public Session {
   int context_length() const override { return parts_.engine->config().max_context; }
   const Tokenizer& tokenizer() const override { return *parts_.tokenizer; }
   Engine& engine() override { return *parts_.engine; }
+  bool is_encoder() const override { return parts_.engine->limits().is_encoder; }
 
  private:
   SessionParts parts_;
@@ -92,6 +111,13 @@ class SessionImpl final : public Session {
 };
 
 }  // namespace
+
+std::string encoder_refusal(const Session& session) {
+  return fmt::format(
+      "{} is an embedding model: it turns texts into vectors and writes no answers; use `dunlin "
+      "embed` or POST /v1/embeddings, or another model for text",
+      session.config().model_name);
+}
 
 std::unique_ptr<Session> assemble_session(SessionParts parts) {
   return std::make_unique<SessionImpl>(std::move(parts));

@@ -65,6 +65,12 @@ class Session {
   // A raw prompt; special text in it is plain text. The model's prefix (BOS) is added. Thread-safe.
   virtual Result<std::vector<TokenId>> completion_prompt(std::string_view text) const = 0;
 
+  // A text to embed; special text in it is plain text. with_special: with what the model wants in
+  // front and behind. max_tokens: 0, or the text's end is left out so that all are no more.
+  // Thread-safe.
+  virtual std::vector<TokenId> embedding_prompt(std::string_view text, bool with_special,
+                                                int max_tokens) const = 0;
+
   // Starts it. kInvalidArgument: an empty prompt, ids outside the vocabulary, wrong sampling
   // fields, or prompt + max_tokens that the context can't hold (with the numbers).
   // kResourceExhausted: too many wait already. kUnavailable: shutting down. Thread-safe. The
@@ -77,7 +83,12 @@ class Session {
   virtual int context_length() const = 0;  // tokens a sequence may hold here
   virtual const Tokenizer& tokenizer() const = 0;
   virtual Engine& engine() = 0;
+  // True where the model only gives embeddings.
+  virtual bool is_encoder() const = 0;
 };
+
+// What to say where an encoder is asked for text.
+std::string encoder_refusal(const Session& session);
 
 // The parts a Session stands on, for open() and for tests.
 struct SessionParts {

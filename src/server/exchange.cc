@@ -53,6 +53,7 @@ ApiResult<std::unique_ptr<ApiCall>> start_call(Route route, Session& session,
                                                const std::string& body, const CallOrigin& origin) {
   if (route == Route::kChat) return start_chat(session, body, origin);
   if (route == Route::kCompletions) return start_completion(session, body, origin);
+  if (route == Route::kEmbeddings) return start_embedding(session, body, origin);
   return start_reset_prefix_cache(session);
 }
 

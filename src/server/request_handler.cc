@@ -85,7 +85,8 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
   if (match.route == Route::kNone) {
     return error_response({404,
                            fmt::format("there is nothing at '{}'; the API is at "
-                                       "/v1/chat/completions, /v1/completions and /v1/models",
+                                       "/v1/chat/completions, /v1/completions, /v1/embeddings and "
+                                       "/v1/models",
                                        request.target),
                            {},
                            "not_found"});

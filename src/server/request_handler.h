@@ -30,7 +30,7 @@ struct RequestView {
 std::optional<HttpResponse> check_request(const ServerContext& context, const RequestView& request,
                                           const RouteMatch& match);
 
-// Any route but the two that generate.
+// Any route but those that use the model.
 HttpResponse answer_simple(const ServerContext& context, const RequestView& request,
                            const RouteMatch& match);
 

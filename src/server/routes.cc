@@ -26,7 +26,8 @@ std::string percent_decode(std::string_view text) {
 }
 
 bool is_post(Route route) {
-  return route == Route::kChat || route == Route::kCompletions || route == Route::kResetPrefixCache;
+  return route == Route::kChat || route == Route::kCompletions || route == Route::kEmbeddings ||
+         route == Route::kResetPrefixCache;
 }
 
 }  // namespace
@@ -36,6 +37,7 @@ RouteMatch find_route(std::string_view target) {
   constexpr std::string_view kModelPrefix = "/v1/models/";
   if (path == "/v1/chat/completions") return {Route::kChat, {}, nullptr};
   if (path == "/v1/completions") return {Route::kCompletions, {}, nullptr};
+  if (path == "/v1/embeddings") return {Route::kEmbeddings, {}, nullptr};
   if (path == "/v1/models") return {Route::kModels, {}, nullptr};
   if (path == "/reset_prefix_cache") return {Route::kResetPrefixCache, {}, nullptr};
   if (path == "/health") return {Route::kHealth, {}, nullptr};

@@ -11,6 +11,7 @@ namespace dunlin {
 enum class Route {
   kChat,              // POST /v1/chat/completions
   kCompletions,       // POST /v1/completions
+  kEmbeddings,        // POST /v1/embeddings
   kResetPrefixCache,  // POST /reset_prefix_cache
   kModels,            // GET /v1/models
   kModel,             // GET /v1/models/{id}
