@@ -58,6 +58,11 @@ Result<Bench> open_bench(const BenchFlags& flags, int num_threads) {
   options.isa = isa;
   options.num_threads = num_threads;
   DUNLIN_ASSIGN(opened, open_model(resolved.path, options));
+  if (opened.config.is_encoder)
+    return invalid(
+        fmt::format("{}: an embedding model generates no text, which is what is "
+                    "measured here",
+                    resolved.path));
   Bench bench{std::move(opened), {}, {}};
   const ModelSummary& summary = bench.opened.summary;
   bench.facts = {resolved.path,

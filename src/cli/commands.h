@@ -25,6 +25,7 @@ struct Invocation {
 void add_tokenize(CLI::App& app, Invocation& invocation);
 void add_run(CLI::App& app, Invocation& invocation);
 void add_serve(CLI::App& app, Invocation& invocation);
+void add_embed(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);
 void add_convert(CLI::App& app, Invocation& invocation);

@@ -158,6 +158,8 @@ Outcome run(const Flags& flags) {
   // The exact path also keeps exact keys and values.
   if (isa == Isa::kReference) options.kv_dtype = DType::kF32;
   DUNLIN_ASSIGN(opened, open_model(resolved.path, options));
+  if (opened.config.is_encoder)
+    return invalid(fmt::format("{}: an encoder has no logits; see `dunlin embed`", resolved.path));
   std::string line;
   while (std::getline(std::cin, line)) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;

@@ -84,6 +84,12 @@ Outcome fetch_hub_folder(const std::string& repo, const fs::path& folder,
   for (const char* file :
        {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
     DUNLIN_TRY(fetcher.fetch(file, false));
+  std::error_code ignored;
+  DUNLIN_ASSIGN(has_modules, fetcher.fetch("modules.json", false));
+  if (has_modules) {
+    fs::create_directory(folder / "1_Pooling", ignored);
+    DUNLIN_TRY(fetcher.fetch("1_Pooling/config.json", false));
+  }
   DUNLIN_ASSIGN(has_index, fetcher.fetch(kIndex, false));
   std::set<std::string> weights = {"model.safetensors"};
   if (has_index) {

@@ -51,7 +51,9 @@ void print_text(const FileFacts& facts) {
   if (!facts.name.empty()) line("name", facts.name);
   line("architecture", facts.architecture);
   line("tokenizer", facts.tokenizer);
-  line("chat template", facts.chat_template ? "yes" : "no (a base model: it completes text)");
+  line("chat template", facts.chat_template ? "yes"
+                        : facts.is_encoder  ? "no (an embedding model: it gives vectors)"
+                                            : "no (a base model: it completes text)");
   if (facts.vocabulary_only) {
     line("weights", "none: a vocabulary only");
     return;
@@ -71,6 +73,7 @@ void print_text(const FileFacts& facts) {
     line("sliding window", fmt::format("{} tokens, in {} of {} layers", facts.window,
                                        facts.num_window_layers, facts.num_layers));
   line("vocabulary", grouped(facts.vocab_size));
+  line("embeddings", fmt::format("{} numbers, pooling {}", facts.hidden_size, facts.pooling));
   line("context", fmt::format("{} tokens", grouped(facts.context_length)));
   line("KV cache", fmt::format("{} bytes a token (f16)", grouped(facts.kv_bytes_per_token)));
   print_memory_table(facts);
@@ -110,6 +113,8 @@ void print_json(const FileFacts& facts) {
                     {"window_layers", facts.num_window_layers},
                     {"vocab_size", facts.vocab_size},
                     {"context_length", facts.context_length},
+                    {"encoder", facts.is_encoder},
+                    {"pooling", facts.pooling},
                     {"kv_bytes_per_token", facts.kv_bytes_per_token},
                     {"memory", memory}});
   }

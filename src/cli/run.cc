@@ -101,6 +101,8 @@ int run(RunFlags flags) {
   flags.session.session.engine.max_seqs = std::min(flags.session.session.engine.max_seqs, 1);
   auto session = open_session(flags.session);
   if (!session) return report(session.error());
+  if ((*session)->is_encoder())
+    return report({StatusCode::kInvalidArgument, encoder_refusal(**session)});
   // What the model's authors recommend comes before our defaults, and behind what was asked for.
   const SessionConfig& config = (*session)->config();
   for (const RunFlags::Drawing& drawing : flags.drawing)

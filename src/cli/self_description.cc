@@ -115,7 +115,7 @@ std::string bash_completion(const CLI::App& app) {
       "  done\n"
       "  case $command in\n{}  esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-      "  case $command in run|serve|bench|'bench batched'|inspect|tokenize|pull|rm)\n"
+      "  case $command in run|serve|embed|bench|'bench batched'|inspect|tokenize|pull|rm)\n"
       "    [[ $current == -* ]] || COMPREPLY+=($(compgen -W \"$(dunlin list --output json "
       "2>/dev/null | sed -n 's/.*\"name\": \"\\(.*\\)\",/\\1/p')\" -- \"$current\")) ;;\n"
       "  esac\n"

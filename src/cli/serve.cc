@@ -63,7 +63,10 @@ int run_server(ServeFlags flags) {
                "dunlin: serving {} at {}, context {} tokens. Chat page: {}/  API: {}/v1  Ctrl-C "
                "ends it.\n",
                name, url, context, url, url);
-    if (!(*session)->has_chat_template()) {
+    if ((*session)->is_encoder()) {
+      fmt::print(stderr, "dunlin: {} is an embedding model: it answers /v1/embeddings only\n",
+                 name);
+    } else if (!(*session)->has_chat_template()) {
       fmt::print(stderr,
                  "dunlin: {} is a base model without a chat template: it completes text "
                  "(/v1/completions); chat needs --chat-template\n",
