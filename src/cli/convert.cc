@@ -51,8 +51,8 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
   if (vocabulary.num_token_types > 0)
     writer.set_u32("tokenizer.ggml.token_type_count",
                    static_cast<std::uint32_t>(vocabulary.num_token_types));
-  if (vocabulary.adds_bos) writer.set_bool("tokenizer.ggml.add_bos_token", *vocabulary.adds_bos);
-  if (vocabulary.adds_eos) writer.set_bool("tokenizer.ggml.add_eos_token", *vocabulary.adds_eos);
+  writer.set_bool("tokenizer.ggml.add_bos_token", vocabulary.adds_bos);
+  writer.set_bool("tokenizer.ggml.add_eos_token", vocabulary.adds_eos);
   if (!vocabulary.chat_template.empty())
     writer.set_string("tokenizer.chat_template", vocabulary.chat_template);
 }

@@ -40,6 +40,8 @@ constexpr WordRow kWords[] = {
     {"starcoder2", "hidden_act", "gelu_pytorch_tanh gelu_new"},
     {"gpt2", "activation_function", "gelu_new gelu_pytorch_tanh"},
     {"falcon", "activation", "gelu"},
+    {"bert", "hidden_act", "gelu"},
+    {"bert", "position_embedding_type", "absolute"},
 };
 
 struct FlagRow {
@@ -48,9 +50,13 @@ struct FlagRow {
   bool supported;
 };
 constexpr FlagRow kFlags[] = {
-    {"*", "use_bidirectional_attention", false}, {"falcon", "alibi", false},
-    {"gpt2", "scale_attn_weights", true},        {"gpt2", "scale_attn_by_inverse_layer_idx", false},
-    {"deepseek2", "rope_interleave", true},      {"qwen2moe", "qkv_bias", true},
+    {"*", "use_bidirectional_attention", false},
+    {"falcon", "alibi", false},
+    {"gpt2", "scale_attn_weights", true},
+    {"gpt2", "scale_attn_by_inverse_layer_idx", false},
+    {"bert", "is_decoder", false},
+    {"deepseek2", "rope_interleave", true},
+    {"qwen2moe", "qkv_bias", true},
 };
 
 // Not in any form.

@@ -183,66 +183,52 @@ Outcome set_sentence_piece(const JsonView& root, const JsonView& model,
   return {};
 }
 
-Outcome set_bpe(const JsonView& root, const hf::TokenizerFile& file, hf::HfVocab& vocab,
-                const HfTokenizerConfig& config, GgufVocabulary& out) {
-  DUNLIN_ASSIGN(model, bpe_model(root));
-  DUNLIN_ASSIGN(is_sentence_piece, model.boolean_or("byte_fallback", false));
-  DUNLIN_TRY(is_sentence_piece ? set_sentence_piece(root, model, file, vocab, out)
-                               : set_byte_level(root, model, file, out));
-  DUNLIN_ASSIGN(around, hf::read_added_around(root, vocab, config));
-  out.adds_bos = !around.prefix_ids.empty();
-  out.adds_eos = !around.suffix_ids.empty();
-  return {};
-}
-
-// BERT's steps as readers of GGUF take them for granted.
-Outcome check_wordpiece(const JsonView& root) {
+// BERT's steps, which readers of GGUF take for granted.
+Outcome check_bert_steps(const JsonView& root) {
   DUNLIN_ASSIGN(model, root.object("model"));
   DUNLIN_ASSIGN(prefix, model.string_or("continuing_subword_prefix", "##"));
   if (prefix != "##") return cannot(model, "continuing_subword_prefix " + prefix);
   DUNLIN_ASSIGN(normalizer, root.object("normalizer"));
   DUNLIN_ASSIGN(type, normalizer.string("type"));
   if (type != "BertNormalizer") return cannot(normalizer, "normalizer " + type);
-  for (const char* step : {"lowercase", "clean_text", "handle_chinese_chars"}) {
+  for (const char* step : {"lowercase", "clean_text", "handle_chinese_chars", "strip_accents"}) {
     DUNLIN_ASSIGN(wanted, normalizer.boolean_or(step, true));
     if (!wanted) return cannot(normalizer, std::string(step) + " false");
   }
-  DUNLIN_ASSIGN(strips, normalizer.boolean_or("strip_accents", true));
-  if (!strips) return cannot(normalizer, "strip_accents false");
   DUNLIN_ASSIGN(pretokenizer, root.object("pre_tokenizer"));
   DUNLIN_ASSIGN(cut, pretokenizer.string("type"));
   if (cut != "BertPreTokenizer") return cannot(pretokenizer, "pre-tokenizer " + cut);
   return {};
 }
 
-Result<bool> is_wordpiece(const JsonView& root) {
-  DUNLIN_ASSIGN(model, root.object("model"));
-  DUNLIN_ASSIGN(type, model.string_or("type", "BPE"));
-  return type == "WordPiece";
-}
-
-void add_tokens(hf::HfVocab& vocab, bool wordpiece, GgufVocabulary& out) {
-  for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
-    std::string& text = vocab.texts[id];
-    const bool is_there = !text.empty();
-    if (wordpiece && is_there && vocab.types[id] != TokenType::kControl)
-      text = gguf_wordpiece(text);
-    out.tokens.push_back(is_there ? std::move(text) : fmt::format("[PAD{}]", id));
-    out.types.push_back(static_cast<std::int32_t>(is_there ? vocab.types[id] : TokenType::kUnused));
-  }
-}
-
-void name_wordpiece_ids(GgufVocabulary& out) {
+Outcome set_wordpiece(const JsonView& root, hf::HfVocab& vocab, GgufVocabulary& out) {
   constexpr std::pair<std::string_view, TokenId GgufVocabulary::*> kNames[] = {
       {"[UNK]", &GgufVocabulary::unknown_id},
       {"[CLS]", &GgufVocabulary::cls_id},
       {"[SEP]", &GgufVocabulary::separator_id},
       {"[PAD]", &GgufVocabulary::padding_id},
       {"[MASK]", &GgufVocabulary::mask_id}};
-  for (const auto& [text, id] : kNames) {
-    const auto at = std::find(out.tokens.begin(), out.tokens.end(), text);
-    if (at != out.tokens.end()) out.*id = static_cast<TokenId>(at - out.tokens.begin());
+  DUNLIN_TRY(check_bert_steps(root));
+  out.model = "bert";
+  out.pretokenizer = "bert-bge";
+  for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
+    std::string& text = vocab.texts[id];
+    for (const auto& [name, place] : kNames)
+      if (text == name) out.*place = static_cast<TokenId>(id);
+    if (!text.empty() && vocab.types[id] != TokenType::kControl) text = gguf_wordpiece(text);
   }
+  return {};
+}
+
+Outcome set_model(const JsonView& root, const hf::TokenizerFile& file, hf::HfVocab& vocab,
+                  GgufVocabulary& out) {
+  DUNLIN_ASSIGN(any_model, root.object("model"));
+  DUNLIN_ASSIGN(type, any_model.string_or("type", "BPE"));
+  if (type == "WordPiece") return set_wordpiece(root, vocab, out);
+  DUNLIN_ASSIGN(model, bpe_model(root));
+  DUNLIN_ASSIGN(is_sentence_piece, model.boolean_or("byte_fallback", false));
+  return is_sentence_piece ? set_sentence_piece(root, model, file, vocab, out)
+                           : set_byte_level(root, model, file, out);
 }
 
 }  // namespace
@@ -252,18 +238,17 @@ Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
                                           std::span<const TokenId> more_eos_ids) {
   DUNLIN_ASSIGN(file, hf::TokenizerFile::parse(tokenizer_json));
   const JsonView root(file.root, "tokenizer.json");
-  DUNLIN_ASSIGN(wordpiece, is_wordpiece(root));
   DUNLIN_ASSIGN(vocab, hf::HfVocab::make(file, config, more_eos_ids));
   GgufVocabulary out;
-  if (wordpiece) {
-    DUNLIN_TRY(check_wordpiece(root));
-    out.model = "bert";
-    out.pretokenizer = "bert-bge";
-  } else {
-    DUNLIN_TRY(set_bpe(root, file, vocab, config, out));
+  DUNLIN_TRY(set_model(root, file, vocab, out));
+  DUNLIN_ASSIGN(around, hf::read_added_around(root, vocab, config));
+  out.adds_bos = !around.prefix_ids.empty();
+  out.adds_eos = !around.suffix_ids.empty();
+  for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
+    const bool is_there = !vocab.texts[id].empty();
+    out.tokens.push_back(is_there ? std::move(vocab.texts[id]) : fmt::format("[PAD{}]", id));
+    out.types.push_back(static_cast<std::int32_t>(is_there ? vocab.types[id] : TokenType::kUnused));
   }
-  add_tokens(vocab, wordpiece, out);
-  if (wordpiece) name_wordpiece_ids(out);
   out.bos_id = vocab.bos_id;
   out.eos_id = vocab.eos_id;
   if (const std::string* source = config.find_chat_template(false)) out.chat_template = *source;

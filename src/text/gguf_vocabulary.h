@@ -27,16 +27,16 @@ struct GgufVocabulary {
   // BERT's special tokens.
   TokenId cls_id = -1, separator_id = -1, padding_id = -1, mask_id = -1;
   int num_token_types = 0;  // 0: the model has none
-  std::optional<bool> adds_bos;
-  std::optional<bool> adds_eos;
+  bool adds_bos = false;
+  bool adds_eos = false;
   bool adds_space_prefix = true;  // where there are scores
   std::string chat_template;      // empty: none
 };
 
 // Byte-level BPE whose pre-tokenizer GGUF has a name for ("gpt2"), BPE of SentencePiece's kind,
-// with bytes as a fallback ("llama"), whose scores are the ranks of merges, or BERT's WordPiece
-// ("bert"). kUnimplemented where
-// GGUF's readers would cut text another way; the message says what is in the way.
+// with bytes as a fallback ("llama"), whose scores are the ranks of merges, and BERT's WordPiece
+// ("bert"). kUnimplemented where GGUF's readers would cut text another way; the message says what
+// is in the way.
 Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
                                           const HfTokenizerConfig& config,
                                           std::span<const TokenId> more_eos_ids);

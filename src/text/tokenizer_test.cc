@@ -373,35 +373,5 @@ TEST(SpmTest, bad_vocabularies_are_refused_with_the_key) {
   }
 }
 
-// BERT's vocabulary as GGUF stores it: words begin with U+2581.
-class WordPieceTest : public ::testing::Test {
- protected:
-  WordPieceTest() {
-    builder_.add("[PAD]", TokenType::kControl);
-    builder_.vocab.unknown_id = builder_.add("[UNK]", TokenType::kControl);
-    builder_.vocab.bos_id = builder_.add("[CLS]", TokenType::kControl);
-    builder_.vocab.eos_id = builder_.add("[SEP]", TokenType::kControl);
-    for (const char* token : {"\u2581play", "ing", "ed", "\u2581ing", "\u2581,", "\u2581eclair"})
-      builder_.add(token);
-  }
-  VocabBuilder builder_{TokenizerKind::kWordPiece};
-};
-
-TEST_F(WordPieceTest, cuts_words_as_bert_does) {
-  const auto tokenizer = builder_.make();
-  EXPECT_THAT(tokenizer->encode("Playing, played ing"), ElementsAre(4, 5, 8, 4, 6, 7));
-  EXPECT_THAT(tokenizer->encode("\u00c9clair [CLS] x"), ElementsAre(9, 1, 1, 1, 1));
-  EXPECT_THAT(tokenizer->prefix_ids(), ElementsAre(2));
-  EXPECT_THAT(tokenizer->suffix_ids(), ElementsAre(3));
-}
-
-TEST_F(WordPieceTest, refuses_a_vocabulary_without_its_special_tokens) {
-  builder_.vocab.eos_id = -1;
-  EXPECT_THAT(builder_.refusal(), HasSubstr("[SEP]"));
-  builder_.vocab.eos_id = 3;
-  builder_.add("\u2581play");
-  EXPECT_THAT(builder_.refusal(), HasSubstr("token 10"));
-}
-
 }  // namespace
 }  // namespace dunlin

@@ -2,9 +2,6 @@
 // residual itself. Its pooler, a head of its first training, is left out.
 #include <array>
 
-#include <fmt/format.h>
-
-#include "base/quote.h"
 #include "model/hf_import.h"
 #include "model/registry.h"
 
@@ -27,20 +24,8 @@ void configure(Hparams& hparams, ModelConfig& config) {
 }
 
 void import(HfImport& import) {
-  const HfConfig& config = import.config();
   import.copy_number("attention.layer_norm_epsilon", "layer_norm_eps");
   import.set("attention.causal", false);
-  const auto require = [&](std::string_view key, std::string_view wanted) {
-    const std::string found = config.word(key, wanted);
-    if (found == wanted) return;
-    config.refuse(StatusCode::kUnimplemented,
-                  fmt::format("{} {} is not supported in BERT; supported is {}", key,
-                              quote_for_message(found), wanted));
-  };
-  require("hidden_act", "gelu");
-  require("position_embedding_type", "absolute");
-  if (config.flag("is_decoder", false))
-    config.refuse(StatusCode::kUnimplemented, "is_decoder true is not supported in BERT");
 }
 
 constexpr HfTensorName kHfTensors[] = {
