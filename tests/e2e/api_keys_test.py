@@ -32,7 +32,7 @@ class ApiKeys(unittest.TestCase):
         cls.folder.cleanup()
 
     def complete(self, server, key, prompt):
-        body = {"prompt": prompt, "max_tokens": 40, "ignore_eos": True}
+        body = {"prompt": prompt, "max_tokens": 800, "ignore_eos": True}
         request = urllib.request.Request(
             server.url + "/v1/completions",
             json.dumps(body).encode(),
@@ -61,7 +61,7 @@ class ApiKeys(unittest.TestCase):
                 with lock:
                     if not stop.is_set():
                         served[key] += tokens
-                        if sum(served.values()) > 60000:
+                        if sum(served.values()) > 120000:
                             stop.set()
 
         with RunningServer(DUNLIN, self.model, "--api-keys", self.keys, "--max-seqs", "2") as server:
