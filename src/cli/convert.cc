@@ -33,7 +33,7 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
   writer.set_string("tokenizer.ggml.pre", vocabulary.pretokenizer);
   writer.set_strings("tokenizer.ggml.tokens", vocabulary.tokens);
   writer.set_i32s("tokenizer.ggml.token_type", vocabulary.types);
-  if (!vocabulary.merges.empty()) writer.set_strings("tokenizer.ggml.merges", vocabulary.merges);
+  if (vocabulary.model == "gpt2") writer.set_strings("tokenizer.ggml.merges", vocabulary.merges);
   if (!vocabulary.scores.empty()) {
     writer.set_f32s("tokenizer.ggml.scores", vocabulary.scores);
     writer.set_bool("tokenizer.ggml.add_space_prefix", vocabulary.adds_space_prefix);

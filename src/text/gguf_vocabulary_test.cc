@@ -87,12 +87,9 @@ TEST(GgufVocabulary, says_what_sentence_piece_does_with_spaces) {
 }
 
 TEST(GgufVocabulary, other_models_are_refused_by_name) {
-  for (const auto& [folder, word] :
-       {std::pair("hf-unigram", "Unigram"), {"hf-wordpiece", "WordPiece"}}) {
-    const auto made = to_gguf_vocabulary(read_file(kFolder + folder + "/tokenizer.json"), {}, {});
-    ASSERT_FALSE(made) << folder;
-    EXPECT_NE(made.error().message().find(word), std::string::npos) << made.error().message();
-  }
+  const auto made = to_gguf_vocabulary(read_file(kFolder + "hf-unigram/tokenizer.json"), {}, {});
+  ASSERT_FALSE(made);
+  EXPECT_NE(made.error().message().find("Unigram"), std::string::npos) << made.error().message();
 }
 
 }  // namespace

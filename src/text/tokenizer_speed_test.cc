@@ -67,7 +67,7 @@ TEST_P(SpeedTest, long_runs_take_under_two_seconds_and_twice_the_length_under_th
       once = std::min(once, seconds_to_encode(**tokenizer, text));
       twice = std::min(twice, seconds_to_encode(**tokenizer, longer));
     }
-    EXPECT_LT(twice, std::max(0.02, 3 * once)) << unit;
+    EXPECT_LT(twice, std::max(0.1, 3 * once)) << unit;
   }
   // Runs that end otherwise than they began.
   for (std::string_view end : {"1", "a", "\n", "\u4E2D"}) {
