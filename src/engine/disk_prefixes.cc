@@ -14,11 +14,12 @@ void observe(double& mean, double value) {
 }  // namespace
 
 DiskPrefixes::DiskPrefixes(DiskTier& tier, KvCacheManager& kv, KvStorage& storage,
-                           std::chrono::nanoseconds max_read_time)
+                           std::chrono::nanoseconds max_read_time, double slow_read_s)
     : tier_(tier),
       kv_(kv),
       storage_(storage),
       max_read_time_(max_read_time),
+      slow_read_s_(slow_read_s),
       targets_(static_cast<std::size_t>(kv.num_groups())),
       sources_(static_cast<std::size_t>(kv.num_groups())) {}
 
@@ -78,7 +79,7 @@ void DiskPrefixes::note_prefill(int num_tokens, double seconds) {
 }
 
 bool DiskPrefixes::is_worth_reading() {
-  if (read_s_ == 0 || compute_s_ == 0 || read_s_ < compute_s_) return true;
+  if (read_s_ <= slow_read_s_ || compute_s_ == 0 || read_s_ < compute_s_) return true;
   read_s_ *= kForgetting;
   return false;
 }

@@ -18,10 +18,13 @@ class DiskPrefixes {
  public:
   // Reading in one step, while others run, takes no longer than this and one block.
   static constexpr std::chrono::milliseconds kMaxReadTime{20};
+  // A block that is read sooner is worth it whatever the model: one late read decides nothing.
+  static constexpr double kSlowRead = 5e-3;
 
   // All outlive it.
   DiskPrefixes(DiskTier& tier, KvCacheManager& kv, KvStorage& storage,
-               std::chrono::nanoseconds max_read_time = kMaxReadTime);
+               std::chrono::nanoseconds max_read_time = kMaxReadTime,
+               double slow_read_s = kSlowRead);
 
   void begin_step() { read_until_ = {}; }
   // Before the commit of [num_computed_tokens, end): queues the blocks that this makes full.
@@ -42,6 +45,7 @@ class DiskPrefixes {
   KvCacheManager& kv_;
   KvStorage& storage_;
   const std::chrono::nanoseconds max_read_time_;
+  const double slow_read_s_;
   std::vector<std::span<std::byte>> targets_;        // [num_groups] scratch
   std::vector<std::span<const std::byte>> sources_;  // [num_groups] scratch
   EngineClock::time_point read_until_;               // of this step; {}: nothing was read yet

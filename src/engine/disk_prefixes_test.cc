@@ -153,7 +153,7 @@ TEST_F(DiskPrefixesTest, DoesNotReadADiskThatIsSlowerThanTheModel) {
   testing::FakeModel model(windows);
   KvCacheManager kv(model.kv_layout(), 100, true);
   KvStorage storage(model.kv_layout(), 100);
-  DiskPrefixes disk(*tier, kv, storage);
+  DiskPrefixes disk(*tier, kv, storage, DiskPrefixes::kMaxReadTime, 0);
   const auto seq = make_sequence(request, 61);
   const auto hit = [&] {
     seq->kv = kv.make_sequence(200);

@@ -24,7 +24,7 @@ struct Request {
 class RandomLoad {
  public:
   RandomLoad(unsigned seed, std::vector<int> windows, DiskTier* disk)
-      : random_(seed), windows_(std::move(windows)) {
+      : random_(seed), windows_(std::move(windows)), disk_(disk) {
     EngineConfig config;
     config.max_context = 64 + below(100);
     config.max_seqs = 1 + below(8);
@@ -47,6 +47,7 @@ class RandomLoad {
       if (below(12) == 0) abort();
       if (below(100) == 0) harness_->core().reset_prefix_cache();
       harness_->step();
+      if (i % 10 == 0) disk_->flush(std::chrono::seconds(20));
     }
     harness_->run_all();
     check();
@@ -97,6 +98,7 @@ class RandomLoad {
 
   std::mt19937 random_;
   std::vector<int> windows_;
+  DiskTier* disk_;
   int max_context_ = 0;
   std::unique_ptr<CoreHarness> harness_;
   std::vector<std::vector<TokenId>> prefixes_;
