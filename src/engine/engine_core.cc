@@ -102,16 +102,17 @@ void EngineCore::commit(const ScheduledBatch& scheduled, const StepRows& rows) {
   const auto hidden_size = static_cast<std::size_t>(runner_.limits().hidden_size);
   std::size_t first = 0, num_taken = 0, first_hidden = 0;
   for (const ScheduledSequence& s : scheduled.seqs) {
-    if (s.seq->pooling != Pooling::kNone) {
-      const PooledPositions pooled = pooled_positions(*s.seq, s.begin, s.end());
-      const std::size_t count = static_cast<std::size_t>(pooled.end - pooled.begin) * hidden_size;
-      pool_hidden(s, rows.hidden.subspan(first_hidden, count));
-      first_hidden += count;
-      continue;
-    }
-    const std::size_t count = static_cast<std::size_t>(s.num_rows()) * vocab_size;
-    commit_tokens(s, rows.values.subspan(first, count));
-    first += count;
+    commit_tokens(s);
+    const PooledPositions pooled = pooled_positions(*s.seq, s.begin, s.end());
+    const std::size_t num_hidden =
+        static_cast<std::size_t>(pooled.end - pooled.begin) * hidden_size;
+    if (s.seq->pooling != Pooling::kNone)
+      pool_hidden(s, rows.hidden.subspan(first_hidden, num_hidden));
+    first_hidden += num_hidden;
+    const std::size_t num_logits = static_cast<std::size_t>(s.num_rows()) * vocab_size;
+    // The row that was drawn from scores no prompt token: it is behind the last of them.
+    if (s.seq->echo_logprobs) score_prompt(s, rows.values.subspan(first, num_logits));
+    first += num_logits;
   }
   for (const ScheduledFork& fork : scheduled.forks) commit_fork(fork);
   for (const ScheduledSequence& s : scheduled.seqs) {
@@ -125,13 +126,11 @@ void EngineCore::commit(const ScheduledBatch& scheduled, const StepRows& rows) {
   finished_.clear();
 }
 
-void EngineCore::commit_tokens(const ScheduledSequence& s, std::span<const float> rows) {
+void EngineCore::commit_tokens(const ScheduledSequence& s) {
   Sequence& seq = *s.seq;
   if (disk_prefixes_) disk_prefixes_->save(seq, s.end());
   kv_.commit(seq.kv, seq.tokens, s.end());
   seq.stats.num_chunks += s.begin < s.num_prompt_tokens;
-  // The row that was drawn from scores no prompt token: it is behind the last of them.
-  if (seq.echo_logprobs) score_prompt(s, rows);
 }
 
 void EngineCore::commit_fork(const ScheduledFork& fork) {
@@ -143,8 +142,6 @@ void EngineCore::commit_fork(const ScheduledFork& fork) {
 
 void EngineCore::pool_hidden(const ScheduledSequence& s, std::span<const float> hidden) {
   Sequence& seq = *s.seq;
-  kv_.commit(seq.kv, seq.tokens, s.end());
-  ++seq.stats.num_chunks;
   const auto hidden_size = static_cast<std::size_t>(runner_.limits().hidden_size);
   // The first step, or the first after a preemption.
   if (s.begin == 0 || seq.pooled.empty()) seq.pooled.assign(hidden_size, 0);

@@ -44,8 +44,7 @@ class EngineCore {
 
  private:
   void commit(const ScheduledBatch& scheduled, const StepRows& rows);
-  // `sampled`: null where the sequence does not sample in this step.
-  void commit_tokens(const ScheduledSequence& scheduled, std::span<const float> rows);
+  void commit_tokens(const ScheduledSequence& scheduled);
   void commit_fork(const ScheduledFork& fork);
   // `hidden`: of the step's pooled_positions, [number of them, hidden_size].
   void pool_hidden(const ScheduledSequence& scheduled, std::span<const float> hidden);

@@ -124,7 +124,6 @@ void Scheduler::yield_slot() {
 }
 
 void Scheduler::schedule_decodes() {
-  budget_.begin(0);
   // running_ may lose sequences from its end on the way.
   for (std::size_t i = 0; i < running_.size(); ++i) {
     Sequence& seq = *running_[i];

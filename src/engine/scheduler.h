@@ -4,9 +4,8 @@
 // A step's tokens are handed out in this order:
 //   1. running sequences with one token to compute: a long prompt never stalls another's stream
 //   2. running sequences with more (chunked prefill), as far as the step's budget goes
-//   3. waiting sequences, while the budget, max_seqs and the free blocks allow; those of a tenant
-//   that
-//      was served less than the prompt whose turn it is, before that one
+//   3. waiting sequences, while the budget, max_seqs and the free blocks allow
+// (those of a tenant that was served less than the prompt whose turn it is, before that one).
 // The budget is max_batch_tokens, or less where the targets leave less (step_budget.h). Running
 // ones go in the order of runs_before, prompts of the tenant that was served least first; waiting
 // ones as waiting_queue.h says.

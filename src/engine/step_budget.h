@@ -9,9 +9,9 @@
 // within a limit:
 //   itl_s alone     itl_s
 //   ttft_s alone    what the prompts need to get their first tokens in time; none if one is late
-//   both            what they need, but at least itl_s and at most kMaxStretch * itl_s; for one
-//   that
-//                   is late, or can't be in time, nothing is stretched: under overload itl_s wins
+//   both            what they need, but at least itl_s and at most kMaxStretch * itl_s
+// With both, nothing is stretched for a prompt that is late or can't be in time: under overload
+// itl_s wins.
 // While nobody decodes there is no limit. Whatever the limit, the first prompt of a step gets
 // kMinPromptTokens, so that a target that can't be met stops nobody.
 //
