@@ -252,7 +252,7 @@ Outcome HfImport::run() {
   metadata_["general.name"] = config_.word("_name_or_path", "");
   set_shared();
   set_shared_rope();
-  refuse_unsupported(config_, architecture_.name);
+  refuse_unsupported(config_, architecture_);
   if (architecture_.import != nullptr) architecture_.import(*this);
   if (!metadata_.contains(fmt::format("{}.context_length", architecture_.name)))
     set_integer("context_length", config_.integer("max_position_embeddings"));

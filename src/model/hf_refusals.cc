@@ -5,7 +5,6 @@
 #include <string>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/quote.h"
 
@@ -22,55 +21,9 @@ bool lists(std::string_view words, std::string_view word) {
   return false;
 }
 
-// Architectures parted by spaces; "*" are all.
-bool is_for(std::string_view architectures, std::string_view architecture) {
-  return architectures == "*" || lists(architectures, architecture);
-}
-
-struct WordRow {
-  std::string_view architectures;
-  std::string_view key;
-  std::string_view supported;  // parted by spaces
-};
-constexpr WordRow kWords[] = {
-    {"cohere2 deepseek2 glm4 gpt-oss granite llama olmo2 phi3 qwen2 qwen2moe qwen3 qwen3moe "
-     "smollm3",
-     "hidden_act", "silu swish"},
-    {"gemma2 gemma3", "hidden_activation", "gelu_pytorch_tanh"},
-    {"starcoder2", "hidden_act", "gelu_pytorch_tanh gelu_new"},
-    {"gpt2", "activation_function", "gelu_new gelu_pytorch_tanh"},
-    {"falcon", "activation", "gelu"},
-    {"bert", "hidden_act", "gelu"},
-    {"bert", "position_embedding_type", "absolute"},
-};
-
-struct FlagRow {
-  std::string_view architectures;
-  std::string_view key;
-  bool supported;
-};
-constexpr FlagRow kFlags[] = {
-    {"*", "use_bidirectional_attention", false},
-    {"falcon", "alibi", false},
-    {"gpt2", "scale_attn_weights", true},
-    {"gpt2", "scale_attn_by_inverse_layer_idx", false},
-    {"bert", "is_decoder", false},
-    {"deepseek2", "rope_interleave", true},
-    {"qwen2moe", "qkv_bias", true},
-};
-
-// Not in any form.
-struct MissingRow {
-  std::string_view architectures;
-  std::string_view key;
-};
-constexpr MissingRow kMissing[] = {
-    {"*", "clip_qkv"},
-    {"*", "attention_chunk_size"},
-};
-
-// Those that know no windows.
-constexpr std::string_view kFullAttentionOnly = "deepseek2 falcon glm4 gpt2 granite olmo2";
+// What no architecture computes.
+constexpr SupportedFlag kFlags[] = {{"use_bidirectional_attention", false}};
+constexpr std::string_view kMissing[] = {"clip_qkv", "attention_chunk_size"};
 
 struct BiasRow {
   std::string_view key;
@@ -87,30 +40,30 @@ void refuse(const HfConfig& config, std::string message) {
 
 }  // namespace
 
-void refuse_unsupported(const HfConfig& config, std::string_view architecture) {
-  for (const WordRow& row : kWords) {
-    if (!is_for(row.architectures, architecture) || !config.has(row.key)) continue;
-    const std::string word = config.word(row.key);
-    if (!lists(row.supported, word)) {
-      refuse(config, fmt::format("{} {} is not supported in architecture {}; supported: {}",
-                                 row.key, quote_for_message(word), architecture, row.supported));
+void refuse_unsupported(const HfConfig& config, const Architecture& architecture) {
+  for (const SupportedWords& supported : architecture.hf_words) {
+    if (!config.has(supported.key)) continue;
+    const std::string word = config.word(supported.key);
+    if (!lists(supported.words, word)) {
+      refuse(config,
+             fmt::format("{} {} is not supported in architecture {}; supported: {}", supported.key,
+                         quote_for_message(word), architecture.name, supported.words));
     }
   }
-  for (const FlagRow& row : kFlags) {
-    if (is_for(row.architectures, architecture) &&
-        config.flag(row.key, row.supported) != row.supported) {
-      refuse(config, fmt::format("{} {} is not supported", row.key, !row.supported));
+  for (const auto& flags : {std::span<const SupportedFlag>(kFlags), architecture.hf_flags}) {
+    for (const SupportedFlag& flag : flags) {
+      if (config.flag(flag.key, flag.value) != flag.value)
+        refuse(config, fmt::format("{} {} is not supported", flag.key, !flag.value));
     }
   }
-  for (const MissingRow& row : kMissing) {
-    if (is_for(row.architectures, architecture) && config.has(row.key))
-      refuse(config, fmt::format("{} is not supported", row.key));
+  for (const std::string_view key : kMissing) {
+    if (config.has(key)) refuse(config, fmt::format("{} is not supported", key));
   }
-  if (!is_for(kFullAttentionOnly, architecture)) return;
+  if (architecture.knows_windows) return;
   for (const std::string& type : config.words("layer_types")) {
     if (type != "full_attention") {
       refuse(config, fmt::format("layer_types has {}; architecture {} knows full_attention only",
-                                 quote_for_message(type), architecture));
+                                 quote_for_message(type), architecture.name));
     }
   }
 }

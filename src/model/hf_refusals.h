@@ -1,4 +1,5 @@
-// What config.json may ask for that changes a model's results and is not computed here: one table.
+// Refuses what config.json asks for that changes a model's results and is not computed: what no
+// architecture knows, and what its own file doesn't list (Architecture::hf_words, hf_flags).
 // Whatever is neither imported nor refused has no effect on results.
 #pragma once
 
@@ -6,11 +7,12 @@
 
 #include "base/function_ref.h"
 #include "formats/hf_config.h"
+#include "model/registry.h"
 
 namespace dunlin {
 
 // Records a refusal that names the key where `config` has such a value.
-void refuse_unsupported(const HfConfig& config, std::string_view architecture);
+void refuse_unsupported(const HfConfig& config, const Architecture& architecture);
 
 // The same of biases that config.json promises and no tensor of the first layer holds.
 // has_tensor: whether a canonical name is there.

@@ -29,6 +29,18 @@ struct HfTensorName {
   HfTransform transform = nullptr;
 };
 
+// A key of config.json whose value changes results, and what an architecture computes.
+struct SupportedWords {
+  std::string_view key;
+  std::string_view words;  // parted by spaces
+};
+struct SupportedFlag {
+  std::string_view key;
+  bool value;
+};
+
+inline constexpr SupportedWords kSilu[] = {{"hidden_act", "silu swish"}};
+
 struct Architecture {
   std::string_view name;  // general.architecture in GGUF
   // "architectures" in config.json: "LlamaForCausalLM". Empty: no checkpoints of Hugging Face.
@@ -40,6 +52,10 @@ struct Architecture {
   void (*import)(HfImport& import);
   // Names other than Llama's. A stored tensor that stands here more than once becomes several.
   std::span<const HfTensorName> hf_tensors;
+  // Values of config.json that are refused by name where they are others (hf_refusals.h).
+  std::span<const SupportedWords> hf_words = kSilu;
+  std::span<const SupportedFlag> hf_flags{};
+  bool knows_windows = true;  // false: layer_types may say full_attention only
 };
 
 std::span<const Architecture* const> architectures();                 // sorted by name

@@ -51,6 +51,9 @@ constexpr HfTensorName kHfTensors[] = {
     {"", "embeddings.position_ids"},
     {"", "pooler.dense"},
 };
+constexpr SupportedWords kHfWords[] = {{"hidden_act", "gelu"},
+                                       {"position_embedding_type", "absolute"}};
+constexpr SupportedFlag kHfFlags[] = {{"is_decoder", false}};
 constexpr std::array<std::string_view, 1> kHfClasses = {"BertModel"};
 
 }  // namespace
@@ -62,6 +65,8 @@ const Architecture& bert_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = kHfTensors,
+      .hf_words = kHfWords,
+      .hf_flags = kHfFlags,
   };
   return kArchitecture;
 }

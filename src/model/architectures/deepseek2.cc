@@ -105,6 +105,7 @@ constexpr HfTensorName kHfTensors[] = {
     {"attn_v_b", "self_attn.kv_b_proj", make_v_b},
 };
 
+constexpr SupportedFlag kHfFlags[] = {{"rope_interleave", true}};
 constexpr std::array<std::string_view, 2> kHfClasses = {"DeepseekV2ForCausalLM",
                                                         "DeepseekV3ForCausalLM"};
 
@@ -117,6 +118,8 @@ const Architecture& deepseek2_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = kHfTensors,
+      .hf_flags = kHfFlags,
+      .knows_windows = false,
   };
   return kArchitecture;
 }

@@ -63,6 +63,8 @@ constexpr HfTensorName kHfTensors[] = {
     {"", "self_attention.maybe_rotary.inv_freq"},
     {"", "self_attention.rotary_emb.inv_freq"},
 };
+constexpr SupportedWords kHfWords[] = {{"activation", "gelu"}};
+constexpr SupportedFlag kHfFlags[] = {{"alibi", false}};
 constexpr std::array<std::string_view, 1> kHfClasses = {"FalconForCausalLM"};
 
 }  // namespace
@@ -74,6 +76,9 @@ const Architecture& falcon_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = kHfTensors,
+      .hf_words = kHfWords,
+      .hf_flags = kHfFlags,
+      .knows_windows = false,
   };
   return kArchitecture;
 }

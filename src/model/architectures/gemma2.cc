@@ -45,6 +45,7 @@ constexpr HfTensorName kHfTensors[] = {
     {"post_ffw_norm", "post_feedforward_layernorm", plus_one},
 };
 
+constexpr SupportedWords kHfWords[] = {{"hidden_activation", "gelu_pytorch_tanh"}};
 constexpr std::array<std::string_view, 1> kHfClasses = {"Gemma2ForCausalLM"};
 
 }  // namespace
@@ -56,6 +57,7 @@ const Architecture& gemma2_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = kHfTensors,
+      .hf_words = kHfWords,
   };
   return kArchitecture;
 }

@@ -30,6 +30,7 @@ const Architecture& glm4_architecture() {
       .configure = configure,
       .import = nullptr,
       .hf_tensors = kHfTensors,
+      .knows_windows = false,
   };
   return kArchitecture;
 }

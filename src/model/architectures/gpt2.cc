@@ -46,6 +46,9 @@ constexpr HfTensorName kHfTensors[] = {
     {"", "attn.bias"},
     {"", "attn.masked_bias"},
 };
+constexpr SupportedWords kHfWords[] = {{"activation_function", "gelu_new gelu_pytorch_tanh"}};
+constexpr SupportedFlag kHfFlags[] = {{"scale_attn_weights", true},
+                                      {"scale_attn_by_inverse_layer_idx", false}};
 constexpr std::array<std::string_view, 1> kHfClasses = {"GPT2LMHeadModel"};
 
 }  // namespace
@@ -57,6 +60,9 @@ const Architecture& gpt2_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = kHfTensors,
+      .hf_words = kHfWords,
+      .hf_flags = kHfFlags,
+      .knows_windows = false,
   };
   return kArchitecture;
 }

@@ -35,6 +35,7 @@ const Architecture& granite_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = {},
+      .knows_windows = false,
   };
   return kArchitecture;
 }

@@ -28,6 +28,7 @@ const Architecture& olmo2_architecture() {
       .configure = configure,
       .import = nullptr,
       .hf_tensors = kHfTensors,
+      .knows_windows = false,
   };
   return kArchitecture;
 }

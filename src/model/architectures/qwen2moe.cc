@@ -21,6 +21,7 @@ void import(HfImport& import) {
   import_experts(import);
 }
 
+constexpr SupportedFlag kHfFlags[] = {{"qkv_bias", true}};
 constexpr std::array<std::string_view, 1> kHfClasses = {"Qwen2MoeForCausalLM"};
 
 }  // namespace
@@ -32,6 +33,7 @@ const Architecture& qwen2moe_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = {},
+      .hf_flags = kHfFlags,
   };
   return kArchitecture;
 }

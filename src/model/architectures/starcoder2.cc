@@ -26,6 +26,7 @@ constexpr HfTensorName kHfTensors[] = {
     {"ffn_up", "mlp.c_fc"},
     {"ffn_down", "mlp.c_proj"},
 };
+constexpr SupportedWords kHfWords[] = {{"hidden_act", "gelu_pytorch_tanh gelu_new"}};
 constexpr std::array<std::string_view, 1> kHfClasses = {"Starcoder2ForCausalLM"};
 
 }  // namespace
@@ -37,6 +38,7 @@ const Architecture& starcoder2_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = kHfTensors,
+      .hf_words = kHfWords,
   };
   return kArchitecture;
 }
