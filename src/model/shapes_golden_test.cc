@@ -7,9 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "model/convert.h"
 #include "model/open_model.h"
-#include "model/reference_checks_for_tests.h"
+#include "support/reference_checks.h"
 #include "support/scratch_folder.h"
 #include "support/seeded_checkpoint.h"
 
@@ -48,16 +47,7 @@ TEST_P(ShapesGoldenTest, every_instruction_set_gives_the_reference) {
 }
 
 TEST_P(ShapesGoldenTest, the_same_as_gguf) {
-  const auto checkpoint = HfCheckpoint::open(scratch_.path());
-  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
-  const std::string path = scratch_.path() + "/model.gguf";
-  const Outcome converted = convert_to_gguf(**checkpoint, path, {});
-  ASSERT_TRUE(converted) << converted.error().message();
-  LoadOptions options;
-  options.kv_dtype = DType::kF32;
-  const Result<OpenedModel> opened = open_model(path, options);
-  ASSERT_TRUE(opened) << opened.error().message();
-  testing::expect_reference_logits(*opened->model, golden_, "gguf");
+  testing::expect_reference_as_gguf(scratch_.path(), golden_);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShapesGoldenTest, ::testing::ValuesIn(names()),

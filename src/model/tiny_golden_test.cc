@@ -8,9 +8,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "model/convert.h"
 #include "model/open_model.h"
-#include "model/reference_checks_for_tests.h"
+#include "support/reference_checks.h"
 #include "support/scratch_folder.h"
 
 namespace dunlin {
@@ -49,18 +48,7 @@ TEST_P(TinyGoldenTest, every_instruction_set_gives_the_reference_logits_and_gree
 
 TEST_P(TinyGoldenTest, the_same_as_gguf) {
   const std::string folder = folder_of(GetParam());
-  const json golden = testing::read_reference(folder);
-  const auto checkpoint = HfCheckpoint::open(folder);
-  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
-  const ScratchFolder scratch;
-  const std::string path = scratch.path() + "/model.gguf";
-  const Outcome converted = convert_to_gguf(**checkpoint, path, {});
-  ASSERT_TRUE(converted) << converted.error().message();
-  LoadOptions options;
-  options.kv_dtype = DType::kF32;
-  const Result<OpenedModel> opened = open_model(path, options);
-  ASSERT_TRUE(opened) << opened.error().message();
-  testing::expect_reference_logits(*opened->model, golden, "gguf");
+  testing::expect_reference_as_gguf(folder, testing::read_reference(folder));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TinyGoldenTest,

@@ -13,7 +13,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "model/convert.h"
+#include "model/open_model.h"
 #include "model/single_sequence.h"
+#include "support/scratch_folder.h"
 
 namespace dunlin::testing {
 
@@ -114,6 +117,21 @@ inline void expect_reference_in_a_batch(Model& model, const nlohmann::json& gold
     }
   }
   EXPECT_EQ(next, positions.size());
+}
+
+// The folder converted to GGUF, loaded again.
+inline void expect_reference_as_gguf(const std::string& folder, const nlohmann::json& golden) {
+  const auto checkpoint = HfCheckpoint::open(folder);
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  const ScratchFolder scratch;
+  const std::string path = scratch.path() + "/model.gguf";
+  const Outcome converted = convert_to_gguf(**checkpoint, path, {});
+  ASSERT_TRUE(converted) << converted.error().message();
+  LoadOptions options;
+  options.kv_dtype = DType::kF32;
+  const Result<OpenedModel> opened = open_model(path, options);
+  ASSERT_TRUE(opened) << opened.error().message();
+  expect_reference_logits(*opened->model, golden, "gguf");
 }
 
 }  // namespace dunlin::testing
