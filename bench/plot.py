@@ -68,10 +68,12 @@ def line_chart(title, x_label, y_label, series, log_y=False):
     return "\n".join(parts) + "\n</svg>\n"
 
 
-def bar_chart(title, rows, unit=""):
-    """`rows`: [(name, value)], horizontal bars from the top down."""
-    left, width, step = 300, 330, 26
-    most = max(value for _, value in rows) or 1
+def bar_chart(title, rows, unit="", spreads=None, mark=None):
+    """`rows`: [(name, value)], horizontal bars from the top down. `spreads`: [(lowest, highest)], a line over each
+    bar. `mark`: a value that a line through all bars shows."""
+    left, width, step = 330, 420, 26
+    most = max([value for _, value in rows] + [high for _, high in spreads or []]) or 1
+    at = lambda value: left + value / most * width
     height = step * len(rows) + 50
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}" height="{height}" '
              f'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>',
@@ -79,6 +81,15 @@ def bar_chart(title, rows, unit=""):
     for index, (name, value) in enumerate(rows):
         y = 36 + index * step
         parts += [f'<text x="{left - 8}" y="{y + 13}" text-anchor="end">{html.escape(name)}</text>',
-                  f'<rect x="{left}" y="{y}" width="{value / most * width:.1f}" height="18" fill="{COLOURS[0]}"/>',
-                  f'<text x="{left + value / most * width + 6:.1f}" y="{y + 13}">{label(round(value, 2))}{unit}</text>']
+                  f'<rect x="{left}" y="{y}" width="{value / most * width:.1f}" height="18" fill="{COLOURS[0]}"/>']
+        end = value
+        if spreads:
+            low, high = spreads[index]
+            end = max(value, high)
+            parts.append(f'<line x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y + 9}" y2="{y + 9}" stroke="{COLOURS[1]}" '
+                         f'stroke-width="2"/>')
+        parts.append(f'<text x="{at(end) + 6:.1f}" y="{y + 13}">{label(round(value, 2))}{unit}</text>')
+    if mark is not None:
+        parts.append(f'<line x1="{at(mark):.1f}" x2="{at(mark):.1f}" y1="30" y2="{height - 12}" stroke="#888" '
+                     f'stroke-dasharray="4 3"/>')
     return "\n".join(parts) + "\n</svg>\n"
