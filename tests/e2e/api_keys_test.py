@@ -1,15 +1,14 @@
 """Several API keys on one server: who is let in, and that each key gets its share of the tokens however many clients
 it has. Usage: api_keys_test.py DUNLIN MAKE_TINY_MODEL"""
 
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
-import urllib.request
 
+from api_client import post
 from running_server import RunningServer
 
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1:3]
@@ -33,13 +32,9 @@ class ApiKeys(unittest.TestCase):
 
     def complete(self, server, key, prompt):
         body = {"prompt": prompt, "max_tokens": 800, "ignore_eos": True}
-        request = urllib.request.Request(
-            server.url + "/v1/completions",
-            json.dumps(body).encode(),
-            {"Content-Type": "application/json", "Authorization": f"Bearer {key}"},
-        )
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)["usage"]["total_tokens"]
+        status, answer = post(server, "/v1/completions", body, {"Authorization": f"Bearer {key}"})
+        self.assertEqual(status, 200, answer)
+        return answer["usage"]["total_tokens"]
 
     def test_a_key_that_is_not_in_the_file_is_refused(self):
         with RunningServer(DUNLIN, self.model, "--api-keys", self.keys) as server:
