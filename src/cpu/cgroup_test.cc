@@ -94,5 +94,14 @@ TEST(Machine, HasMemoryAndAtLeastOneThread) {
   EXPECT_LE(found.available_bytes, found.total_bytes);
 }
 
+TEST(MemoryBudget, LeavesAMarginThatFitsTheMachine) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  const auto budget = [](std::int64_t mib) { return memory_budget({0, mib * kMiB}) / kMiB; };
+  EXPECT_EQ(budget(400), 300);
+  EXPECT_EQ(budget(4096), 4096 - 512);
+  EXPECT_EQ(budget(65536), 65536 - 4096);
+  EXPECT_EQ(memory_budget({}), 0);
+}
+
 }  // namespace
 }  // namespace dunlin

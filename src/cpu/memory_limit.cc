@@ -24,4 +24,10 @@ MemoryLimit memory_limit(const std::string& proc_dir, const std::string& sys_dir
   return limit;
 }
 
+std::int64_t memory_budget(const MemoryLimit& limit) {
+  constexpr std::int64_t kUsualMargin = std::int64_t{512} << 20;
+  const std::int64_t available = limit.available_bytes;
+  return available - std::max(std::min(kUsualMargin, available / 4), available / 16);
+}
+
 }  // namespace dunlin
