@@ -83,9 +83,11 @@ struct EngineHistograms {
   Histogram<19> time_per_output_token{kTokenTimeBuckets};  // mean of a request, without the first
   Histogram<21> e2e{kRequestTimeBuckets};                  // submit -> finish
   Histogram<21> queue{kRequestTimeBuckets};                // submit -> first scheduled
+  Histogram<21> inference{kRequestTimeBuckets};            // first scheduled -> finish
   Histogram<21> prefill{kRequestTimeBuckets};              // first scheduled -> first token
   Histogram<21> decode{kRequestTimeBuckets};               // first token -> finish
   Histogram<19> prompt_tokens{kRequestTokenBuckets};
+  Histogram<19> computed_prompt_tokens{kRequestTokenBuckets};  // those not found in the cache
   Histogram<19> generated_tokens{kRequestTokenBuckets};
   Histogram<13> step_tokens{kStepTokenBuckets};
 };

@@ -11,9 +11,6 @@
 namespace dunlin {
 namespace {
 
-// Rows of logits above one for each sequence: so many prompt tokens are scored in a step.
-constexpr int kEchoRows = 32;
-
 double seconds(EngineClock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -48,7 +45,7 @@ TokenOutput error_output(std::string message) {
 SchedulerConfig scheduler_config_of(const EngineConfig& config, const ModelLimits& limits) {
   return {.max_seqs = config.max_seqs,
           .max_batch_tokens = config.max_batch_tokens,
-          .max_logits_rows = config.max_seqs + kEchoRows,
+          .max_logits_rows = max_logits_rows(config.max_seqs),
           .whole_sequences = limits.is_encoder,
           .policy = config.schedule,
           .max_overtakes = config.max_overtakes,
@@ -296,7 +293,9 @@ void EngineCore::note_finish(const Sequence& seq, FinishReason reason) {
   const int num_output = seq.num_output_tokens();
   histograms.e2e.observe(seq.stats.total_time_s);
   histograms.queue.observe(seq.stats.queue_time_s);
+  histograms.inference.observe(seq.stats.total_time_s - seq.stats.queue_time_s);
   histograms.prompt_tokens.observe(seq.num_prompt_tokens);
+  histograms.computed_prompt_tokens.observe(seq.num_prompt_tokens - seq.stats.num_cached_tokens);
   histograms.generated_tokens.observe(num_output);
   if (num_output == 0) return;
   const double decode = seconds(now_ - seq.first_token_time);

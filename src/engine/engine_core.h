@@ -17,6 +17,9 @@
 
 namespace dunlin {
 
+// Rows of logits in a step: above one for each sequence, prompt tokens that are scored.
+inline constexpr int max_logits_rows(int max_seqs) { return max_seqs + 32; }
+
 class EngineCore {
  public:
   // `config` has every default filled in. `disk`: null, or outlives the core.
