@@ -8,13 +8,21 @@ namespace {
 // Each holds a few arrays of vocab_size.
 constexpr int kMaxSamplers = 16;
 
+int num_samplers(int num_threads, int max_seqs) {
+  return std::min({num_threads, max_seqs, kMaxSamplers});
+}
+
 }  // namespace
+
+std::int64_t RowSampler::reserved_bytes(int num_threads, int max_seqs, int vocab_size) {
+  return num_samplers(num_threads, max_seqs) * Sampler::reserved_bytes(vocab_size);
+}
 
 RowSampler::RowSampler(ModelRunner& runner, int max_seqs)
     : runner_(runner), tokens_(static_cast<std::size_t>(max_seqs)) {
-  const int num_samplers = std::min({runner.num_threads(), max_seqs, kMaxSamplers});
-  samplers_.reserve(static_cast<std::size_t>(num_samplers));
-  for (int i = 0; i < num_samplers; ++i) samplers_.emplace_back(runner.limits().vocab_size);
+  const int count = num_samplers(runner.num_threads(), max_seqs);
+  samplers_.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) samplers_.emplace_back(runner.limits().vocab_size);
   draws_.reserve(static_cast<std::size_t>(max_seqs));
 }
 

@@ -24,6 +24,9 @@ class RowSampler {
   // `runner` outlives it; its threads do the work.
   RowSampler(ModelRunner& runner, int max_seqs);
 
+  // What one takes.
+  static std::int64_t reserved_bytes(int num_threads, int max_seqs, int vocab_size);
+
   // `rows` of the whole batch and a spare one for each fork, changed where they are drawn from: the
   // last of each sequence that samples. Results in the order of those sequences, then of the forks;
   // valid until the next call.

@@ -3,8 +3,15 @@
 #include "base/check.h"
 #include "kernels/gemm.h"
 #include "kernels/gemm_dispatch.h"
+#include "kernels/scratch_sizes.h"
 
 namespace dunlin {
+
+std::int64_t activations_bytes(std::int64_t max_tokens, std::int64_t max_cols, bool keep_float) {
+  const std::int64_t blocks = max_tokens * ((max_cols + 31) / 32);
+  return blocks *
+         static_cast<std::int64_t>(sizeof(ActivationBlock) + (keep_float ? 32 * sizeof(float) : 0));
+}
 
 void Activations::reserve(std::int64_t max_tokens, std::int64_t max_cols, bool keep_float) {
   max_tokens_ = max_tokens;

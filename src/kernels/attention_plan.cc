@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/scratch_sizes.h"
 
 namespace dunlin {
 namespace {
@@ -47,28 +48,58 @@ AttentionRange visible_range(const AttentionParams& params, const AttentionBatch
   return range;
 }
 
+AttentionScratch::Plan::Sizes AttentionScratch::Plan::sizes(int num_threads,
+                                                            std::int64_t max_tokens, int num_heads,
+                                                            int num_kv_heads, int head_dim_k,
+                                                            int head_dim_v) {
+  Sizes sizes;
+  const std::int64_t o_stride = attention_o_stride(head_dim_v);
+  const std::int64_t head_cuts = (num_heads / num_kv_heads + kMaxTileRows - 1) / kMaxTileRows;
+  sizes.tiles = static_cast<std::size_t>(max_tokens * num_kv_heads * head_cuts);
+  sizes.divided = static_cast<std::size_t>(num_threads * kChunksPerThread);
+  sizes.works = sizes.tiles + sizes.divided * kMaxPieces;
+  // A cache line between workers' arrays, and pages that do not all begin in the same set.
+  sizes.worker_floats =
+      round_up(kMaxTileRows * (head_dim_k + kScoreStride + 2 * o_stride) +
+                   std::max(std::int64_t{kKvBlockSize} * head_dim_k, kTileSplit * o_stride),
+               16) +
+      48;
+  sizes.workers_bytes = static_cast<std::size_t>(num_threads * sizes.worker_floats) * sizeof(float);
+  sizes.partial_ml_bytes = 2 * kMaxPartialRows * sizeof(float);
+  sizes.partial_o_bytes = static_cast<std::size_t>(kMaxPartialRows * o_stride) * sizeof(float);
+  return sizes;
+}
+
 void AttentionScratch::Plan::reserve(int num_threads, std::int64_t max_tokens, int num_heads,
                                      int num_kv_heads, int head_dim_k, int head_dim_v) {
+  const Sizes wanted =
+      sizes(num_threads, max_tokens, num_heads, num_kv_heads, head_dim_k, head_dim_v);
   max_tokens_ = max_tokens;
   num_workers_ = num_threads;
   head_dim_k_ = head_dim_k;
   o_stride_ = attention_o_stride(head_dim_v);
-  const std::int64_t head_cuts = (num_heads / num_kv_heads + kMaxTileRows - 1) / kMaxTileRows;
-  const auto max_tiles = static_cast<std::size_t>(max_tokens * num_kv_heads * head_cuts);
-  const auto max_divided = static_cast<std::size_t>(num_threads * kChunksPerThread);
-  tiles_.reserve(max_tiles);
-  divided_.reserve(max_divided);
-  works_.reserve(max_tiles + max_divided * kMaxPieces);
-  chunk_begin_.reserve(works_.capacity() + 1);
-  // A cache line between workers' arrays, and pages that do not all begin in the same set.
-  worker_floats_ =
-      round_up(kMaxTileRows * (head_dim_k + kScoreStride + 2 * o_stride_) +
-                   std::max(std::int64_t{kKvBlockSize} * head_dim_k, kTileSplit * o_stride_),
-               16) +
-      48;
-  workers_ = Buffer(static_cast<std::size_t>(num_threads * worker_floats_) * sizeof(float));
-  partial_ml_ = Buffer(2 * kMaxPartialRows * sizeof(float));
-  partial_o_ = Buffer(static_cast<std::size_t>(kMaxPartialRows * o_stride_) * sizeof(float));
+  tiles_.reserve(wanted.tiles);
+  divided_.reserve(wanted.divided);
+  works_.reserve(wanted.works);
+  chunk_begin_.reserve(wanted.works + 1);
+  worker_floats_ = wanted.worker_floats;
+  workers_ = Buffer(wanted.workers_bytes);
+  partial_ml_ = Buffer(wanted.partial_ml_bytes);
+  partial_o_ = Buffer(wanted.partial_o_bytes);
+}
+
+std::int64_t attention_scratch_bytes(int num_threads, std::int64_t max_tokens, int num_heads,
+                                     int num_kv_heads, int head_dim_k, int head_dim_v) {
+  return AttentionScratch::Plan::sizes(num_threads, max_tokens, num_heads, num_kv_heads, head_dim_k,
+                                       head_dim_v)
+      .all_bytes();
+}
+
+std::int64_t AttentionScratch::Plan::Sizes::all_bytes() const {
+  return static_cast<std::int64_t>(tiles * sizeof(AttentionPlanTile) +
+                                   works * sizeof(AttentionPlanWork) +
+                                   (works + 1 + divided) * sizeof(std::int32_t) + workers_bytes +
+                                   partial_ml_bytes + partial_o_bytes);
 }
 
 AttentionWorkerScratch AttentionScratch::Plan::worker(int idx) {

@@ -59,6 +59,16 @@ struct AttentionWorkerScratch {
 
 struct AttentionScratch::Plan {
  public:
+  // Elements of the arrays and bytes of the buffers that reserve() makes.
+  struct Sizes {
+    std::size_t tiles = 0, divided = 0, works = 0;
+    std::int64_t worker_floats = 0;
+    std::size_t workers_bytes = 0, partial_ml_bytes = 0, partial_o_bytes = 0;
+
+    std::int64_t all_bytes() const;
+  };
+  static Sizes sizes(int num_threads, std::int64_t max_tokens, int num_heads, int num_kv_heads,
+                     int head_dim_k, int head_dim_v);
   void reserve(int num_threads, std::int64_t max_tokens, int num_heads, int num_kv_heads,
                int head_dim_k, int head_dim_v);
   void build(const AttentionParams& params, const AttentionBatch& batch, const PagedKvLayer& layer,

@@ -77,6 +77,10 @@ double loop_speed(ThreadPool& pool, Loop loop, int rounds) {
 
 }  // namespace
 
+double measure_read_speed(ThreadPool& pool, Isa isa, const LimitOptions& options) {
+  return read_speed(pool, loops_of(isa), options);
+}
+
 MachineLimits measure_machine(ThreadPool& pool, Isa isa, const LimitOptions& options) {
   const LimitLoops& loops = loops_of(isa);
   MachineLimits limits;

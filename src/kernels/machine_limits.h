@@ -28,4 +28,7 @@ struct LimitOptions {
 // instruction set is measured by the portable ones.
 MachineLimits measure_machine(ThreadPool& pool, Isa isa, const LimitOptions& options = {});
 
+// read_bytes_per_s alone.
+double measure_read_speed(ThreadPool& pool, Isa isa, const LimitOptions& options = {});
+
 }  // namespace dunlin

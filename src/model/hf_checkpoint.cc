@@ -12,23 +12,6 @@
 #include "model/hf_refusals.h"
 
 namespace dunlin {
-namespace {
-
-Result<const Architecture*> architecture_of(const HfConfig& config) {
-  const std::vector<std::string> classes = config.words("architectures");
-  DUNLIN_TRY(config.outcome());
-  if (classes.empty()) return invalid(config.path() + ": \"architectures\" is missing or empty");
-  if (const Architecture* found = find_hf_architecture(classes.front())) return found;
-  std::string known;
-  for (const Architecture* row : architectures())
-    for (const std::string_view name : row->hf_classes)
-      known += (known.empty() ? "" : ", ") + std::string(name);
-  return fail(StatusCode::kUnimplemented,
-              fmt::format("{}: architecture {} is not supported; supported are {}", config.path(),
-                          quote_for_message(classes.front()), known));
-}
-
-}  // namespace
 
 Outcome HfCheckpoint::add(const HfConfig& config, const HfTensor& stored, std::string name,
                           HfTransform transform) {
@@ -92,7 +75,7 @@ void HfCheckpoint::add_vectors() {
 
 Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string& folder) {
   DUNLIN_ASSIGN(config, HfConfig::read(folder, "config.json"));
-  DUNLIN_ASSIGN(architecture, architecture_of(config));
+  DUNLIN_ASSIGN(architecture, hf_architecture(config));
   HfImport import(config, *architecture);
   DUNLIN_TRY(import.run());
   DUNLIN_ASSIGN(pooling, read_folder_pooling(folder));

@@ -125,6 +125,20 @@ bool replace_keys(const std::map<std::string, MetadataValue, std::less<>>& metad
   return replaced;
 }
 
+Result<const Architecture*> hf_architecture(const HfConfig& config) {
+  const std::vector<std::string> classes = config.words("architectures");
+  DUNLIN_TRY(config.outcome());
+  if (classes.empty()) return invalid(config.path() + ": \"architectures\" is missing or empty");
+  if (const Architecture* found = find_hf_architecture(classes.front())) return found;
+  std::string known;
+  for (const Architecture* row : architectures())
+    for (const std::string_view name : row->hf_classes)
+      known += (known.empty() ? "" : ", ") + std::string(name);
+  return fail(StatusCode::kUnimplemented,
+              fmt::format("{}: architecture {} is not supported; supported are {}", config.path(),
+                          quote_for_message(classes.front()), known));
+}
+
 void HfImport::set(std::string_view key, MetadataValue value) {
   metadata_[fmt::format("{}.{}", architecture_.name, key)] = std::move(value);
 }

@@ -19,6 +19,9 @@ namespace dunlin {
 bool replace_keys(const std::map<std::string, MetadataValue, std::less<>>& metadata,
                   std::string& message);
 
+// The architecture that config.json names. kUnimplemented where it is not here.
+Result<const Architecture*> hf_architecture(const HfConfig& config);
+
 class HfImport {
  public:
   HfImport(const HfConfig& config, const Architecture& architecture)

@@ -6,9 +6,20 @@
 
 #include "kernels/activation.h"
 #include "kernels/row_chunks.h"
+#include "kernels/scratch_sizes.h"
 #include "model/routing.h"
 
 namespace dunlin {
+
+std::int64_t MoeScratch::reserved_bytes(const MoeConfig& c, int hidden_size,
+                                        std::int64_t max_tokens, bool keep_float) {
+  if (c.num_experts == 0) return 0;
+  const std::int64_t pairs = max_tokens * c.experts_per_token;
+  const std::int64_t words = max_tokens * (c.num_experts + 1) + 5 * pairs + c.num_experts + 1 +
+                             pairs * (2 * std::int64_t{c.ffn_size} + hidden_size);
+  return words * 4 + (2 * std::int64_t{c.num_experts} + 2) * std::int64_t{sizeof(GemmTask)} +
+         activations_bytes(pairs, c.ffn_size, keep_float);
+}
 
 void MoeScratch::reserve(const MoeConfig& c, int hidden_size, std::int64_t max_tokens,
                          bool keep_float) {

@@ -14,6 +14,10 @@ struct MoeScratch {
   // Nothing where the model has no experts.
   void reserve(const MoeConfig& config, int hidden_size, std::int64_t max_tokens, bool keep_float);
 
+  // What reserve() takes.
+  static std::int64_t reserved_bytes(const MoeConfig& config, int hidden_size,
+                                     std::int64_t max_tokens, bool keep_float);
+
   std::vector<float> router_logits;      // [max_tokens, num_experts]
   std::vector<float> shared_gate;        // [max_tokens]
   std::vector<std::int32_t> chosen;      // [max_tokens, experts_per_token] experts, ascending

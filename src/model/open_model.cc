@@ -6,6 +6,7 @@
 
 #include "formats/gguf_checkpoint.h"
 #include "model/hf_checkpoint.h"
+#include "model/hf_description.h"
 #include "model/registry.h"
 #include "model/weights.h"
 
@@ -41,6 +42,36 @@ Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::string& pat
   if (std::filesystem::is_directory(path, ignored)) return HfCheckpoint::open(path);
   DUNLIN_ASSIGN(file, GgufFile::open(path));
   return GgufCheckpoint::create(std::move(file));
+}
+
+namespace {
+
+// The config.json where there is nothing else; "" where there is.
+std::string lone_config(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (path.extension() == ".json") return path;
+  if (!std::filesystem::is_directory(path, ignored)) return "";
+  for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
+    if (entry.path().extension() == ".safetensors") return "";
+  return path / "config.json";
+}
+
+}  // namespace
+
+Result<DescribedModel> describe_model(const std::string& path) {
+  DescribedModel model;
+  if (const std::string config = lone_config(path); !config.empty()) {
+    DUNLIN_ASSIGN(description, HfDescription::open(config));
+    model.absent_weights = description->dtype();
+    model.checkpoint = std::move(description);
+  } else {
+    DUNLIN_ASSIGN(checkpoint, open_checkpoint(path));
+    model.checkpoint = std::move(checkpoint);
+  }
+  DUNLIN_ASSIGN(config, read_config(*model.checkpoint));
+  model.config = std::move(config);
+  if (!model.absent_weights) DUNLIN_TRY(check_checkpoint(model.config, *model.checkpoint));
+  return model;
 }
 
 Result<OpenedModel> open_model(const std::string& path, const LoadOptions& options) {

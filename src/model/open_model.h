@@ -29,6 +29,16 @@ ModelSummary summarize_tensors(const Checkpoint& checkpoint, const ModelConfig& 
 // A GGUF file, or a folder with config.json and safetensors. Errors name the file.
 Result<std::shared_ptr<const Checkpoint>> open_checkpoint(const std::string& path);
 
+// A model to reckon with, loaded or not: a GGUF file, a folder, or a config.json alone (itself, or
+// in a folder without weights). Every tensor of a checkpoint has been checked, no value of it.
+struct DescribedModel {
+  std::shared_ptr<const Checkpoint> checkpoint;
+  ModelConfig config;
+  // The type that config.json gives the weights, where they are not at hand.
+  std::optional<DType> absent_weights;
+};
+Result<DescribedModel> describe_model(const std::string& path);
+
 struct OpenedModel {
   std::shared_ptr<const Checkpoint> checkpoint;
   ModelConfig config;

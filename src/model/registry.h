@@ -56,6 +56,8 @@ struct Architecture {
   std::span<const SupportedWords> hf_words = kSilu;
   std::span<const SupportedFlag> hf_flags{};
   bool knows_windows = true;  // false: layer_types may say full_attention only
+  // Whether the output layer is the embedding where config.json does not say.
+  bool hf_ties_head_by_default = false;
 };
 
 std::span<const Architecture* const> architectures();                 // sorted by name

@@ -3,52 +3,100 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/scratch_sizes.h"
+
 namespace dunlin {
 namespace {
 
 // With so few tokens the time of a linear layer is that of reading its weights.
 constexpr std::int64_t kReadingRows = 4;
 
-Buffer floats(std::int64_t rows, std::int64_t cols) {
-  return Buffer(static_cast<std::size_t>(rows * cols) * sizeof(float));
+constexpr std::int64_t kFloat = sizeof(float);
+
+// A buffer of the scratch and its shape.
+struct SizedBuffer {
+  Buffer* buffer;
+  std::int64_t rows, cols;
+};
+
+// All plain buffers of floats, for steps of n tokens.
+std::vector<SizedBuffer> buffers_of(const ModelConfig& c, std::int64_t n, StepScratch& scratch) {
+  const std::int64_t ffn = std::max(c.ffn_size, c.moe.shared_ffn_size);
+  std::vector<SizedBuffer> all = {
+      {&scratch.residual, n, c.hidden_size},
+      {&scratch.delta, n, c.hidden_size},
+      {&scratch.attn_out, n, c.attn_out_size()},
+      {&scratch.gate_up, n, 2 * ffn},
+  };
+  if (c.parallel) all.push_back({&scratch.mlp_delta, n, c.hidden_size});
+  if (!c.is_latent()) {
+    all.push_back({&scratch.qkv, n, c.q_size() + 2 * c.kv_size()});
+    return all;
+  }
+  const LatentAttention& latent = c.latent;
+  const std::int64_t rows = n * c.num_heads;
+  all.insert(all.end(), {
+                            {&scratch.latent.q_latent, n, latent.q_rank},
+                            {&scratch.latent.q, rows, latent.query_dim()},
+                            {&scratch.latent.kv, n, c.head_dim},
+                            {&scratch.latent.absorbed, rows, c.head_dim},
+                            {&scratch.latent.mixed, rows, latent.kv_rank},
+                        });
+  return all;
 }
 
-void reserve_latent(const ModelConfig& c, std::int64_t max_tokens, bool keep_float,
-                    LatentScratch& scratch) {
-  const LatentAttention& latent = c.latent;
-  const std::int64_t rows = max_tokens * c.num_heads;
-  scratch.q_latent = floats(max_tokens, latent.q_rank);
-  scratch.q = floats(rows, latent.query_dim());
-  scratch.kv = floats(max_tokens, c.head_dim);
-  scratch.absorbed = floats(rows, c.head_dim);
-  scratch.mixed = floats(rows, latent.kv_rank);
-  scratch.rows.reserve(rows, std::max(latent.nope_dim, latent.kv_rank), keep_float);
-  scratch.row_numbers.resize(static_cast<std::size_t>(rows));
-  std::iota(scratch.row_numbers.begin(), scratch.row_numbers.end(), 0);
-  scratch.tasks.resize(static_cast<std::size_t>(c.num_heads));
+// The widest input of a linear layer.
+std::int64_t widest_input(const ModelConfig& c) {
+  return std::max({std::int64_t{c.hidden_size}, c.attn_out_size(), std::int64_t{c.ffn_size},
+                   std::int64_t{c.moe.shared_ffn_size}, std::int64_t{c.latent.q_rank}});
+}
+
+// And of the heads' own matrices, with latent attention.
+std::int64_t widest_head(const LatentAttention& latent) {
+  return std::max(latent.nope_dim, latent.kv_rank);
 }
 
 }  // namespace
 
+std::int64_t StepScratch::reserved_bytes(const ModelConfig& c, const KvLayout& kv, int num_threads,
+                                         std::int64_t max_tokens, bool keep_float) {
+  StepScratch none;
+  std::int64_t bytes = 0;
+  for (const SizedBuffer& sized : buffers_of(c, max_tokens, none))
+    bytes += sized.rows * sized.cols * kFloat;
+  for (const RopeConfig& rope : c.ropes) bytes += max_tokens * rope.dims * kFloat;
+  bytes += activations_bytes(max_tokens, widest_input(c), keep_float);
+  if (c.is_latent()) {
+    const std::int64_t rows = max_tokens * c.num_heads;
+    bytes += activations_bytes(rows, widest_head(c.latent), keep_float) +
+             rows * std::int64_t{sizeof(std::int32_t)} +
+             c.num_heads * std::int64_t{sizeof(GemmTask)};
+  }
+  return bytes +
+         attention_scratch_bytes(num_threads, max_tokens, c.num_heads, kv.num_kv_heads,
+                                 kv.head_dim_k, kv.head_dim_v) +
+         MoeScratch::reserved_bytes(c.moe, c.hidden_size, max_tokens, keep_float);
+}
+
 void StepScratch::reserve(const ModelConfig& c, const KvLayout& kv, int num_threads,
                           int max_tokens_of_step, int max_seqs, bool keep_float) {
+  const auto floats = [](std::int64_t rows, std::int64_t cols) {
+    return Buffer(static_cast<std::size_t>(rows * cols * kFloat));
+  };
   max_tokens = max_tokens_of_step;
-  residual = floats(max_tokens, c.hidden_size);
-  delta = floats(max_tokens, c.hidden_size);
-  if (c.is_latent())
-    reserve_latent(c, max_tokens, keep_float, latent);
-  else
-    qkv = floats(max_tokens, c.q_size() + 2 * c.kv_size());
-  attn_out = floats(max_tokens, c.attn_out_size());
-  const int ffn = std::max(c.ffn_size, c.moe.shared_ffn_size);
-  gate_up = floats(max_tokens, 2 * std::int64_t{ffn});
-  if (c.parallel) mlp_delta = floats(max_tokens, c.hidden_size);
-  const std::int64_t widest = std::max({std::int64_t{c.hidden_size}, c.attn_out_size(),
-                                        std::int64_t{ffn}, std::int64_t{c.latent.q_rank}});
-  acts.reserve(max_tokens, widest, keep_float);
+  for (const SizedBuffer& sized : buffers_of(c, max_tokens, *this))
+    *sized.buffer = floats(sized.rows, sized.cols);
   for (RopeTable& rope : ropes) {
     rope.cos = floats(max_tokens, rope.frequencies.rope_dim() / 2);
     rope.sin = floats(max_tokens, rope.frequencies.rope_dim() / 2);
+  }
+  acts.reserve(max_tokens, widest_input(c), keep_float);
+  if (c.is_latent()) {
+    const std::int64_t rows = std::int64_t{max_tokens} * c.num_heads;
+    latent.rows.reserve(rows, widest_head(c.latent), keep_float);
+    latent.row_numbers.resize(static_cast<std::size_t>(rows));
+    std::iota(latent.row_numbers.begin(), latent.row_numbers.end(), 0);
+    latent.tasks.resize(static_cast<std::size_t>(c.num_heads));
   }
   attention.reserve(num_threads, max_tokens, max_seqs, c.num_heads, kv.num_kv_heads, kv.head_dim_k,
                     kv.head_dim_v);

@@ -45,6 +45,9 @@ struct LatentScratch {
 struct StepScratch {
   void reserve(const ModelConfig& config, const KvLayout& kv, int num_threads, int max_tokens,
                int max_seqs, bool keep_float);
+  // What reserve() takes.
+  static std::int64_t reserved_bytes(const ModelConfig& config, const KvLayout& kv, int num_threads,
+                                     std::int64_t max_tokens, bool keep_float);
 
   int max_tokens = 0;
   Buffer residual;               // [max_tokens, hidden_size]

@@ -18,7 +18,16 @@ constexpr std::int64_t kChunkBytes = Buffer::kHugePage;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+std::int64_t panel_bytes(DType dtype, std::int64_t cols, Isa isa) {
+  return isa == Isa::kReference ? row_bytes(dtype, cols) * kPanelRows
+                                : panel_codec(dtype).panel_bytes(cols);
+}
+
 }  // namespace
+
+std::int64_t Packer::packed_bytes(DType as, std::int64_t rows, std::int64_t cols, Isa isa) {
+  return ceil_div(rows, kPanelRows) * panel_bytes(as, cols, isa);
+}
 
 void Packer::add(const TensorView& source, RowOrder row_order, PackedMatrix& target, DType as) {
   tasks_.emplace_back(source, row_order, target, as);
@@ -26,8 +35,7 @@ void Packer::add(const TensorView& source, RowOrder row_order, PackedMatrix& tar
   target.isa_ = isa_;
   target.rows_ = source.rows();
   target.cols_ = source.cols();
-  target.panel_bytes_ = isa_ == Isa::kReference ? row_bytes(as, source.cols()) * kPanelRows
-                                                : panel_codec(as).panel_bytes(target.cols_);
+  target.panel_bytes_ = panel_bytes(as, target.cols_, isa_);
 }
 
 // Gives the targets their memory; returns the bytes of all.

@@ -31,6 +31,9 @@ class Packer {
     add(source, row_order, target, source.dtype);
   }
 
+  // What a matrix [rows, cols] of that type takes once it is packed.
+  static std::int64_t packed_bytes(DType as, std::int64_t rows, std::int64_t cols, Isa isa);
+
   // Packs all that were added; once. on_packed(idx) is called from any thread, from several at the
   // same time, when the source of matrix idx is read no more.
   void run(ThreadPool& pool, FunctionRef<void(std::size_t idx)> on_packed);

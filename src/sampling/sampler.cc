@@ -43,6 +43,14 @@ Sampler::Sampler(int vocab_size)
   candidates_.reserve(static_cast<std::size_t>(vocab_size) + 2 * kMaxListedTopK + 64);
 }
 
+std::int64_t Sampler::reserved_bytes(int vocab_size) {
+  const auto vocab = static_cast<std::size_t>(vocab_size);
+  const std::size_t blocks = maxima_size(vocab), candidates = vocab + 2 * kMaxListedTopK + 64;
+  return static_cast<std::int64_t>(
+      vocab * (sizeof(float) + sizeof(Weight)) + blocks * (sizeof(float) + sizeof(LiveBlock)) +
+      candidates * sizeof(Candidate) + (vocab + 31) / 32 * sizeof(std::uint32_t));
+}
+
 std::span<const float> Sampler::maxima_of(std::span<const float> row) {
   row_maxima(row, maxima_);
   return maxima_;

@@ -42,6 +42,8 @@ struct SampleInput {
 class Sampler {
  public:
   explicit Sampler(int vocab_size);
+  // What one takes.
+  static std::int64_t reserved_bytes(int vocab_size);
 
   // Draws from `row` [vocab_size], which is changed. maxima: of the row (row_maxima), or empty.
   // nullopt: no token may come next (everything masked, or the model gave no number). `logprobs` is

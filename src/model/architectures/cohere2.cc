@@ -39,6 +39,7 @@ const Architecture& cohere2_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = {},
+      .hf_ties_head_by_default = true,
   };
   return kArchitecture;
 }

@@ -79,6 +79,7 @@ const Architecture& falcon_architecture() {
       .hf_words = kHfWords,
       .hf_flags = kHfFlags,
       .knows_windows = false,
+      .hf_ties_head_by_default = true,
   };
   return kArchitecture;
 }

@@ -85,6 +85,7 @@ const Architecture& gemma3_architecture() {
       .import = import,
       .hf_tensors = kHfTensors,
       .hf_words = kHfWords,
+      .hf_ties_head_by_default = true,
   };
   return kArchitecture;
 }

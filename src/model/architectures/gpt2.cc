@@ -63,6 +63,7 @@ const Architecture& gpt2_architecture() {
       .hf_words = kHfWords,
       .hf_flags = kHfFlags,
       .knows_windows = false,
+      .hf_ties_head_by_default = true,
   };
   return kArchitecture;
 }

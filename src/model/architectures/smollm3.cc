@@ -45,6 +45,7 @@ const Architecture& smollm3_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = {},
+      .hf_ties_head_by_default = true,
   };
   return kArchitecture;
 }

@@ -39,6 +39,7 @@ const Architecture& starcoder2_architecture() {
       .import = import,
       .hf_tensors = kHfTensors,
       .hf_words = kHfWords,
+      .hf_ties_head_by_default = true,
   };
   return kArchitecture;
 }
