@@ -28,6 +28,7 @@ void add_serve(CLI::App& app, Invocation& invocation);
 void add_embed(CLI::App& app, Invocation& invocation);
 void add_bench(CLI::App& app, Invocation& invocation);
 void add_inspect(CLI::App& app, Invocation& invocation);
+void add_plan(CLI::App& app, Invocation& invocation);
 void add_convert(CLI::App& app, Invocation& invocation);
 void add_pull(CLI::App& app, Invocation& invocation);
 void add_list(CLI::App& app, Invocation& invocation);

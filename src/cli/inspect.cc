@@ -15,17 +15,10 @@
 namespace dunlin::cli {
 namespace {
 
-std::string grouped(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-    digits.insert(static_cast<std::size_t>(at), 1, ',');
-  return digits;
-}
-
 void print_memory_table(const FileFacts& facts) {
   fmt::print(
-      "\nmemory for weights and KV cache, by context and sequences at once (f16 keys and "
-      "values)\n");
+      "\nmemory in all, by context and sequences at once (f16 keys and values; dunlin plan says "
+      "more)\n");
   fmt::print("{:>10}", "context");
   for (const int batch : kMemoryBatches) fmt::print("{:>12}", fmt::format("x {}", batch));
   fmt::print("\n");

@@ -35,4 +35,7 @@ class ProgressBar {
 // "98.0 MB", "1.2 GB": powers of ten, as download pages count.
 std::string format_bytes(std::uint64_t bytes);
 
+// "12,345".
+std::string grouped(std::int64_t number);
+
 }  // namespace dunlin::cli

@@ -32,6 +32,20 @@ Result<std::string> template_text(const std::string& flag) {
   return text;
 }
 
+// A size that a flag gives; "" leaves `bytes` as it is.
+Outcome read_size(std::string_view flag, const std::string& text, std::int64_t& bytes) {
+  if (text.empty()) return {};
+  const auto parsed = parse_bytes(text);
+  if (!parsed) return tl::unexpected(parsed.error().with_prefix(flag));
+  const std::int64_t total = memory_limit().total_bytes;
+  if (total > 0 && *parsed > total) {
+    return invalid(fmt::format("{}: {} is more than the {:.1f} GiB that this process may use", flag,
+                               text, static_cast<double>(total) / 0x1p30));
+  }
+  bytes = *parsed;
+  return {};
+}
+
 }  // namespace
 
 void add_session_flags(CLI::App& command, SessionFlags& flags) {
@@ -50,8 +64,13 @@ void add_session_flags(CLI::App& command, SessionFlags& flags) {
       ->capture_default_str()
       ->envname("DUNLIN_MAX_SEQS");
   command
+      .add_option("--memory", flags.memory,
+                  "Memory for all of it, as 2G: weights, KV cache and the rest (default: what is "
+                  "free, less a margin)")
+      ->envname("DUNLIN_MEMORY");
+  command
       .add_option("--kv-memory", flags.kv_memory,
-                  "Memory of the KV cache, as 512M or 2G (default: what fits)")
+                  "Memory of the KV cache alone, as 512M or 2G (default: what fits)")
       ->envname("DUNLIN_KV_MEMORY");
   command
       .add_option("--chat-template", flags.chat_template,
@@ -63,17 +82,8 @@ Result<std::unique_ptr<Session>> open_session(SessionFlags flags) {
   DUNLIN_ASSIGN(model, resolve_model(flags.model, flags.fetch));
   flags.session.model_path = model.path;
   if (flags.session.model_name.empty()) flags.session.model_name = model.name;
-  if (!flags.kv_memory.empty()) {
-    auto bytes = parse_bytes(flags.kv_memory);
-    if (!bytes) return tl::unexpected(bytes.error().with_prefix("--kv-memory"));
-    const std::int64_t total = memory_limit().total_bytes;
-    if (total > 0 && *bytes > total)
-      return invalid(
-          fmt::format("--kv-memory: {} is more than the {:.1f} GiB that this process "
-                      "may use",
-                      flags.kv_memory, static_cast<double>(total) / 0x1p30));
-    flags.session.engine.kv_bytes = *bytes;
-  }
+  DUNLIN_TRY(read_size("--memory", flags.memory, flags.session.memory_bytes));
+  DUNLIN_TRY(read_size("--kv-memory", flags.kv_memory, flags.session.engine.kv_bytes));
   DUNLIN_ASSIGN(text, template_text(flags.chat_template));
   flags.session.chat_template = std::move(text);
   // Small models open faster than a line can be read, so nothing is said to a file.

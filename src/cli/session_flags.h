@@ -16,13 +16,14 @@ namespace dunlin::cli {
 
 struct SessionFlags {
   std::string model;
-  std::string kv_memory;      // "512M", "2G", "" for what fits
+  std::string memory;         // "512M", "2G", "" for what is free, less a margin
+  std::string kv_memory;      // the same, "" for what fits
   std::string chat_template;  // a file's path, or the template itself
   SessionConfig session;
   FetchOptions fetch;
 };
 
-// Adds MODEL and --quantize --context --threads --max-seqs --kv-memory --isa --chat-template
+// Adds MODEL and --quantize --context --threads --max-seqs --memory --kv-memory --isa --chat-template
 // --offline, each with its DUNLIN_* variable.
 void add_session_flags(CLI::App& command, SessionFlags& flags);
 

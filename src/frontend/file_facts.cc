@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "cpu/isa.h"
 #include "cpu/thread_pool.h"
+#include "engine/memory_plan.h"
 #include "formats/gguf_checkpoint.h"
 #include "frontend/embedding.h"
 #include "frontend/model_text.h"
@@ -13,6 +15,7 @@
 #include "model/hf_checkpoint.h"
 #include "model/open_model.h"
 #include "model/registry.h"
+#include "model/weight_sizes.h"
 #include "model/weights.h"
 #include "quant/finite_check.h"
 #include "text/chat_template.h"
@@ -34,7 +37,8 @@ void add_tensors(const Checkpoint& checkpoint, const ModelConfig& config, const 
             [](const auto& a, const auto& b) { return a.second > b.second; });
 }
 
-void add_config(const ModelConfig& config, FileFacts& facts) {
+void add_config(const Checkpoint& checkpoint, const ModelConfig& config, const Recipe& recipe,
+                FileFacts& facts) {
   facts.num_layers = config.num_layers();
   facts.hidden_size = config.hidden_size;
   facts.num_heads = config.num_heads;
@@ -55,11 +59,15 @@ void add_config(const ModelConfig& config, FileFacts& facts) {
   for (int context = 2048; context < config.context_length; context *= 4)
     contexts.push_back(context);
   contexts.push_back(config.context_length);
+  const WeightSizes sizes = weight_sizes(config, best_isa(), checkpoint, recipe);
   for (const int context : contexts) {
     MemoryRow row{context, {}};
-    for (std::size_t i = 0; i < kMemoryBatches.size(); ++i)
-      row.bytes[i] = facts.weight_bytes +
-                     kMemoryBatches[i] * layout.blocks_for(context) * layout.block_bytes();
+    for (std::size_t i = 0; i < kMemoryBatches.size(); ++i) {
+      EngineConfig limits;
+      limits.max_seqs = kMemoryBatches[i];
+      const MemoryPlanner planner(config, sizes, layout, default_num_threads(), limits);
+      row.bytes[i] = planner.with_sequences(kMemoryBatches[i], context).total();
+    }
     facts.memory.push_back(row);
   }
 }
@@ -116,7 +124,7 @@ Outcome check_weights(const Checkpoint& checkpoint, const Recipe& recipe, const 
   DUNLIN_TRY(check_checkpoint(config, checkpoint));
   DUNLIN_TRY(check_values(checkpoint, progress));
   add_tensors(checkpoint, config, recipe, facts);
-  add_config(config, facts);
+  add_config(checkpoint, config, recipe, facts);
   return {};
 }
 

@@ -16,7 +16,7 @@ namespace dunlin {
 
 inline constexpr std::array<int, 4> kMemoryBatches = {1, 8, 32, 128};
 
-// Weights and KV cache of kMemoryBatches sequences of `context` tokens.
+// What serving takes in all (engine/memory_plan.h): kMemoryBatches sequences of `context` tokens.
 struct MemoryRow {
   int context = 0;
   std::array<std::int64_t, kMemoryBatches.size()> bytes{};

@@ -6,21 +6,57 @@
 #include <fmt/format.h>
 
 #include "cpu/memory_limit.h"
+#include "cpu/thread_pool.h"
+#include "engine/memory_plan.h"
 #include "formats/gguf_checkpoint.h"
 #include "frontend/kv_identity.h"
 #include "frontend/model_text.h"
 #include "frontend/session.h"
 #include "model/open_model.h"
+#include "model/registry.h"
+#include "model/weight_sizes.h"
+#include "model/weights.h"
 
 namespace dunlin {
 namespace {
 
-// Memory left to the rest of the system and to what a step needs besides weights and KV cache.
-constexpr std::int64_t kMemoryMargin = std::int64_t{512} << 20;
-// What the engine may plan its KV cache with; 0 where the system tells nothing or nothing is left,
-// for which the engine has a default of its own.
-std::int64_t memory_for_kv() {
-  return std::max<std::int64_t>(memory_limit().available_bytes - kMemoryMargin, 0);
+// Of the KV cache where the system does not tell how much memory there is.
+constexpr std::int64_t kUnknownKvBytes = std::int64_t{512} << 20;
+
+double mib(std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
+
+// What will be taken, held against what may be: refused here, before the weights are read. Sets the
+// size of the KV cache.
+Result<MemoryTable> plan_memory(const Checkpoint& checkpoint, const SessionConfig& config,
+                                const LoadOptions& options, EngineConfig& engine) {
+  DUNLIN_ASSIGN(model, read_config(checkpoint));
+  DUNLIN_TRY(check_checkpoint(model, checkpoint));
+  if (engine.max_context > model.context_length) {
+    return invalid(fmt::format("a context of {} tokens is asked for, but the model has {}",
+                               engine.max_context, model.context_length));
+  }
+  const WeightSizes sizes = weight_sizes(model, options.isa, checkpoint, options.recipe);
+  const int num_threads = config.num_threads > 0 ? config.num_threads : default_num_threads();
+  const MemoryPlanner planner(model, sizes, kv_layout(model, options.kv_dtype), num_threads,
+                              engine);
+  const bool is_asked_for = config.memory_bytes > 0;
+  const std::int64_t budget = is_asked_for ? config.memory_bytes : memory_budget(memory_limit());
+  if (engine.kv_bytes == 0 && budget == 0) engine.kv_bytes = kUnknownKvBytes;
+  if (engine.kv_bytes == 0) {
+    const MemoryPlan plan = planner.within(budget);
+    if (Outcome fits = check_plan(planner, plan, budget, engine.max_context); !fits)
+      return tl::unexpected(fits.error().with_prefix(checkpoint.path()));
+    engine.kv_bytes = plan.kv;
+    return memory_table(planner, plan, budget);
+  }
+  const MemoryPlan plan = planner.with_blocks(engine.kv_bytes / planner.layout().block_bytes());
+  if (is_asked_for && plan.total() > budget) {
+    return fail(StatusCode::kResourceExhausted,
+                fmt::format("{}: a KV cache of {:.0f} MiB and the rest take {:.0f} MiB, more than "
+                            "the {:.0f} of --memory",
+                            checkpoint.path(), mib(plan.kv), mib(plan.total()), mib(budget)));
+  }
+  return memory_table(planner, plan, budget);
 }
 
 }  // namespace
@@ -43,6 +79,8 @@ Result<std::unique_ptr<Session>> Session::open(
   }
   DUNLIN_ASSIGN(checkpoint, open_checkpoint(config.model_path));
   const auto* gguf = dynamic_cast<const GgufCheckpoint*>(checkpoint.get());
+  EngineConfig engine = config.engine;
+  DUNLIN_ASSIGN(memory, plan_memory(*checkpoint, config, options, engine));
   // The vocabulary is read on a thread of its own while the others pack the weights.
   std::optional<Result<ModelText>> read;
   std::jthread reader([&] {
@@ -69,12 +107,12 @@ Result<std::unique_ptr<Session>> Session::open(
   parts.tokenizer = std::move(text.tokenizer);
   parts.chat_template = std::move(text.chat_template);
   parts.tool_template = std::move(text.tool_template);
-  EngineConfig& engine = parts.config.engine;
   if (hasher.joinable()) {
     hasher.join();
     engine.prefix_disk.identity = kv_identity(weights, *opened.model);
   }
-  if (engine.available_bytes == 0) engine.available_bytes = memory_for_kv();
+  parts.config.engine = engine;
+  parts.memory = std::move(memory);
   DUNLIN_ASSIGN(created, Engine::create(std::move(opened.model), engine));
   parts.engine = std::move(created);
   return assemble_session(std::move(parts));

@@ -101,6 +101,7 @@ class SessionImpl final : public Session {
   const SessionConfig& config() const override { return parts_.config; }
   int context_length() const override { return parts_.engine->config().max_context; }
   const Tokenizer& tokenizer() const override { return *parts_.tokenizer; }
+  const MemoryTable& memory() const override { return parts_.memory; }
   Engine& engine() override { return *parts_.engine; }
   bool is_encoder() const override { return parts_.engine->limits().is_encoder; }
 

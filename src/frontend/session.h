@@ -13,6 +13,7 @@
 
 #include "dunlin/status.h"
 #include "engine/engine.h"
+#include "engine/memory_plan.h"
 #include "frontend/types.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -30,6 +31,9 @@ struct SessionConfig {
   SamplingParams sampling;
   bool model_recommends_sampling = false;
   EngineConfig engine;
+  // All that the process may take of memory. 0: what is free, less a margin (memory_budget()).
+  // open() gives the KV cache what weights and scratch leave, unless engine.kv_bytes says how much.
+  std::int64_t memory_bytes = 0;
 };
 
 // A running generation of one or more choices. Destroying it cancels. One reader at a time;
@@ -82,6 +86,7 @@ class Session {
   virtual const SessionConfig& config() const = 0;
   virtual int context_length() const = 0;  // tokens a sequence may hold here
   virtual const Tokenizer& tokenizer() const = 0;
+  virtual const MemoryTable& memory() const = 0;  // as planned before anything was loaded
   virtual Engine& engine() = 0;
   // True where the model only gives embeddings.
   virtual bool is_encoder() const = 0;
@@ -97,6 +102,7 @@ struct SessionParts {
   std::unique_ptr<ChatTemplate> chat_template;  // null: none
   std::unique_ptr<ChatTemplate> tool_template;  // for messages with tools; null: the same one
   std::unique_ptr<Engine> engine;
+  MemoryTable memory;
 };
 std::unique_ptr<Session> assemble_session(SessionParts parts);
 
