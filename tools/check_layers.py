@@ -27,7 +27,7 @@ ALLOWED = {
     "frontend": ["base", "cpu", "quant", "formats", "kv", "text", "grammar", "model", "sampling", "engine"],
     "chat": ["base", "terminal", "text", "sampling", "engine", "frontend"],
     "api": ["base", "sampling", "text", "engine", "frontend"],
-    "server": ["base", "engine", "frontend", "api"],
+    "server": ["base", "cpu", "engine", "frontend", "api"],
     "cli": ["base", "terminal", "net", "loadgen", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",
             "sampling", "engine", "frontend", "chat", "api", "server"],
 }

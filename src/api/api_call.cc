@@ -59,6 +59,7 @@ class OpenAiCall final : public ApiCall {
     info_ = {random_id(form_.is_chat ? "chatcmpl-" : "cmpl-"), std::move(model), unix_now_s()};
     const auto n = generations_.size() * static_cast<std::size_t>(form_.num_choices_per_prompt);
     texts_.resize(n);
+    ends_.resize(n);
     chunk_states_.resize(n);
     for (std::size_t i = 0; i < n && !echoes_.empty(); ++i)
       texts_[i].text = echoes_[i / static_cast<std::size_t>(form_.num_choices_per_prompt)];
@@ -76,6 +77,12 @@ class OpenAiCall final : public ApiCall {
 
   void cancel() override {
     for (const auto& generation : generations_) generation->cancel();
+  }
+
+  CallStats stats() const override {
+    CallStats all = sum_up(ends_, form_.num_choices_per_prompt);
+    all.num_prompt_tokens = static_cast<int>(usage_.num_prompt_tokens);
+    return all;
   }
 
   CallProgress advance() override {
@@ -117,6 +124,7 @@ class OpenAiCall final : public ApiCall {
           generation_idx * static_cast<std::size_t>(form_.num_choices_per_prompt) +
           static_cast<std::size_t>(delta->choice_idx);
       append_delta(texts_[choice], *delta);
+      ends_[choice] = {delta->stats, delta->finish};
       if (delta->finish != FinishReason::kNone) close_choice(*delta, texts_[choice]);
     }
   }
@@ -188,6 +196,7 @@ class OpenAiCall final : public ApiCall {
   std::vector<std::unique_ptr<Generation>> generations_;  // one a prompt
   std::vector<std::string> echoes_;                       // one a prompt, or none
   std::vector<ChoiceText> texts_;                         // streaming: what isn't flushed yet
+  std::vector<ChoiceEnd> ends_;                           // one a choice
   std::vector<ChunkState> chunk_states_;
   Usage usage_;
   std::optional<ApiError> error_;

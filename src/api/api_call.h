@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "api/api_error.h"
+#include "api/call_stats.h"
 #include "frontend/session.h"
 
 namespace dunlin {
@@ -43,6 +44,9 @@ class ApiCall {
   // Any thread; advance() then comes to its end soon.
   virtual void cancel() = 0;
 
+  // As of the last advance(), in that one's thread. Without choices for a call that generates
+  // nothing.
+  virtual CallStats stats() const { return {}; }
   virtual int num_choices() const = 0;
   virtual int max_tokens() const = 0;  // as asked; 0: to the end of the context
 };

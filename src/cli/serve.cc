@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/commands.h"
+#include "cli/plan_report.h"
 #include "cli/schedule_flags.h"
 #include "cli/session_flags.h"
 #include "cli/version.h"
@@ -24,6 +28,8 @@ struct ServeFlags {
   std::string api_keys_path;
   int grace_s = 10;
   std::string prefix_disk_size = "8G";
+  std::string log_format = "text";
+  std::string log_requests = "generations";
 };
 
 // Each key is a tenant of the engine.
@@ -42,6 +48,35 @@ Outcome read_keys(ServeFlags& flags) {
   return {};
 }
 
+void tell_ready(const Session& session, const std::string& url, LogFormat format) {
+  const std::string& name = session.config().model_name;
+  const int context = session.context_length();
+  const auto now = std::chrono::system_clock::now();
+  std::string lines = format_event(
+      "listening",
+      fmt::format("serving {} at {}, context {} tokens. Chat page: {}/  API: {}/v1  Ctrl-C "
+                  "ends it.",
+                  name, url, context, url, url),
+      {{"model", name}, {"url", url}, {"context", context}}, format, now);
+  if (session.is_encoder()) {
+    lines += format_event(
+        "encoder", fmt::format("{} is an embedding model: it answers /v1/embeddings only", name),
+        {{"model", name}}, format, now);
+  } else if (!session.has_chat_template()) {
+    lines +=
+        format_event("no_chat_template",
+                     fmt::format("{} is a base model without a chat template: it completes text "
+                                 "(/v1/completions); chat needs --chat-template",
+                                 name),
+                     {{"model", name}}, format, now);
+  }
+  const std::array memory = memory_lines(session.memory());
+  lines += format_event("memory", memory[0] + "\ndunlin: " + memory[1],
+                        memory_json(session.memory()), format, now);
+  fmt::print(stderr, "{}", lines);
+  std::fflush(stderr);
+}
+
 int run_server(ServeFlags flags) {
   constexpr int kFilesBesides = 256;
   raise_file_limit(flags.server.max_connections + kFilesBesides);
@@ -56,23 +91,12 @@ int run_server(ServeFlags flags) {
   constexpr std::string_view kProgram = "dunlin ";
   flags.server.version = std::string_view(version_text()).substr(kProgram.size());
   flags.server.grace = std::chrono::seconds(flags.grace_s);
-  const std::string name = (*session)->config().model_name;
-  const int context = (*session)->context_length();
+  flags.server.log_format = flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText;
+  flags.server.log_requests = flags.log_requests == "none"  ? LogRequests::kNone
+                              : flags.log_requests == "all" ? LogRequests::kAll
+                                                            : LogRequests::kGenerations;
   flags.server.on_listening = [&](const std::string& url, int) {
-    fmt::print(stderr,
-               "dunlin: serving {} at {}, context {} tokens. Chat page: {}/  API: {}/v1  Ctrl-C "
-               "ends it.\n",
-               name, url, context, url, url);
-    if ((*session)->is_encoder()) {
-      fmt::print(stderr, "dunlin: {} is an embedding model: it answers /v1/embeddings only\n",
-                 name);
-    } else if (!(*session)->has_chat_template()) {
-      fmt::print(stderr,
-                 "dunlin: {} is a base model without a chat template: it completes text "
-                 "(/v1/completions); chat needs --chat-template\n",
-                 name);
-    }
-    std::fflush(stderr);
+    tell_ready(**session, url, flags.server.log_format);
   };
   // A step of a large model or a slow kernel may take half a minute; nobody waits for its tokens.
   flags.server.on_stopped = [](int exit_code) {
@@ -130,6 +154,18 @@ void add_server_flags(CLI::App& command, ServeFlags& flags) {
       ->check(CLI::Range(0, 3600))
       ->capture_default_str()
       ->envname("DUNLIN_GRACE");
+  command
+      .add_option("--log-format", flags.log_format,
+                  "Of the lines on stderr: text, or json with an object a line")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str()
+      ->envname("DUNLIN_LOG_FORMAT");
+  command
+      .add_option("--log-requests", flags.log_requests,
+                  "Which requests get a line when they end: none, generations or all")
+      ->check(CLI::IsMember({"none", "generations", "all"}))
+      ->capture_default_str()
+      ->envname("DUNLIN_LOG_REQUESTS");
 }
 
 }  // namespace

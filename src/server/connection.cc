@@ -22,6 +22,7 @@
 #include "server/body_lease.h"
 #include "server/exchange.h"
 #include "server/http_response.h"
+#include "server/parse_error.h"
 #include "server/request_handler.h"
 
 namespace dunlin {
@@ -43,25 +44,10 @@ constexpr std::size_t kLingerBytes = 64 << 20;
 // Bytes read and not parsed yet. Headers have a lower limit of their own; this one is for trailers
 // and chunk extensions. Beast throws where a field takes 64 KiB, which doesn't fit in here.
 constexpr std::size_t kBufferBytes = 64 << 10;
+// The status of an answer that nobody was there for.
+constexpr int kClientGone = 499;
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
-
-// What was wrong with bytes that the parser refused; nullopt where the client is simply gone.
-std::optional<ApiError> parse_error(const error_code& error, const ServerConfig& config) {
-  if (error == http::error::header_limit)
-    return ApiError{431, "the request's headers are larger than " +
-                             std::to_string(config.max_header_bytes) + " bytes"};
-  if (error == http::error::buffer_overflow)
-    return ApiError{431, "the request's trailers or chunk extensions are too large"};
-  if (error == http::error::body_limit)
-    return ApiError{413,
-                    "the body is larger than " + std::to_string(config.max_body_bytes) + " bytes"};
-  if (error == http::error::end_of_stream || error == http::error::partial_message)
-    return std::nullopt;
-  if (error.category() == make_error_code(http::error::bad_method).category())
-    return ApiError{400, "this is not a valid HTTP/1 request: " + error.message()};
-  return std::nullopt;
-}
 
 // A rule for the coroutines below: no braced temporaries in an expression with co_await. GCC 12
 // destroys those twice.
@@ -105,6 +91,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // One request and its answer; false where the connection is to be closed.
   awaitable<bool> serve_one() {
     if (!co_await wait_for_request()) co_return false;
+    begin_ = std::chrono::steady_clock::now();
+    record_ = RequestRecord();
+    is_head_ = false;
     Parser parser;
     parser.header_limit(static_cast<std::uint32_t>(config_.max_header_bytes));
     parser.body_limit(config_.max_body_bytes);
@@ -113,7 +102,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     auto [header_error, header_bytes] =
         co_await http::async_read_header(socket_, buffer_, parser, kAwait);
     disarm();
-    if (header_error) co_return co_await refuse_bytes(header_error);
+    if (header_error) {
+      info_ = HeadInfo{false, false, pick_request_id({})};
+      co_return co_await refuse_bytes(header_error);
+    }
 
     const auto& message = parser.get();
     info_.http_1_0 = message.version() < 11;
@@ -131,7 +123,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     request.api_key_idx = find_api_key(config_.api_keys, request.authorization);
     CallOrigin origin;
     origin.tenant = request.api_key_idx.value_or(0);
+    if (const auto key = request.api_key_idx)
+      record_.api_key = config_.api_keys[static_cast<std::size_t>(*key)].name;
     const RouteMatch match = find_route(request.target);
+    record_.path = path_label(match.route);
+    record_.method = method_label(request.method);
+    record_.is_generation = is_call(match.route) && match.route != Route::kResetPrefixCache;
     is_head_ = request.method == "HEAD";
     if (auto refused = check_request(context_, request, match))
       co_return co_await respond(std::move(*refused),
@@ -167,8 +164,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   awaitable<bool> refuse_bytes(const error_code& error) {
-    info_ = HeadInfo{false, false, pick_request_id({})};
-    is_head_ = false;
     std::optional<ApiError> problem = parse_error(error, config_);
     if (timed_out_) problem = ApiError{408, "the request did not arrive in time"};
     if (!problem) co_return false;
@@ -202,10 +197,24 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const std::string head = response_head(response, info_);
     const std::string_view body =
         is_head_ || response.status == 304 ? std::string_view() : response.content();
-    if (!co_await write(head, body)) co_return false;
+    const bool is_written = co_await write(head, body);
+    note_end(response.status);
+    if (!is_written) co_return false;
     if (info_.keep_alive) co_return true;
     co_await linger();
     co_return false;
+  }
+
+  void note_end(int status) {
+    error_code error;
+    const auto peer = socket_.remote_endpoint(error);
+    if (!error) record_.client = peer.address().to_string();
+    record_.request_id = info_.request_id;
+    record_.status = status;
+    const auto taken = std::chrono::steady_clock::now() - begin_;
+    record_.total_s = std::chrono::duration<double>(taken).count();
+    context_.metrics.record_answer(record_.path, record_.method, status);
+    context_.log.request(record_);
   }
 
   // Starts the call and writes what comes of it, watching meanwhile whether the client is there.
@@ -219,11 +228,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
     while (!exchange_->is_started() && !client_gone_) co_await wait_for_change();
     lease.release();
     bool is_ok = false;
+    status_ = kClientGone;
     if (!client_gone_)
       is_ok = exchange_->is_streaming() ? co_await stream_answer() : co_await whole_answer();
     exchange_->cancel();
     exchange_->detach();
+    record_.call = exchange_->stats();
+    record_.is_streaming = exchange_->is_streaming();
     exchange_.reset();
+    note_end(status_);
     co_await stop_watching();
     if (!is_ok || client_gone_) co_return false;
     if (info_.keep_alive) co_return true;
@@ -241,6 +254,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       response.body = exchange_->take_bytes();
     }
     if (context_.draining) info_.keep_alive = false;
+    status_ = response.status;
     const std::string head = response_head(response, info_);
     co_return co_await write(head, response.content());
   }
@@ -252,6 +266,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       while (!exchange_->has_bytes() && !exchange_->is_done() && !client_gone_ && head.empty())
         co_await wait_for_change();
       if (client_gone_) co_return false;
+      status_ = 200;
       const bool is_last = exchange_->is_done();
       const std::string data = exchange_->take_bytes();
       std::string out = std::exchange(head, {});
@@ -359,6 +374,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   boost::beast::flat_buffer buffer_{kBufferBytes};
   HeadInfo info_;
   std::shared_ptr<Exchange> exchange_;  // while a call runs
+  RequestRecord record_;                // of the request that is being answered
+  std::chrono::steady_clock::time_point begin_;
+  int status_ = 0;  // of the call's answer
   bool is_head_ = false;
   bool is_idle_ = false;
   bool timed_out_ = false;

@@ -17,6 +17,12 @@ struct Exchange::Signal {
   std::size_t num_pending_bytes = 0;  // made, not yet taken by the connection
   bool is_full = false;               // a slow reader: tokens wait in the engine's stream
 
+  std::optional<CallStats> stats;  // of the call, once it is taken in
+
+  void keep(const CallStats& so_far) {
+    const std::lock_guard lock(mutex);
+    stats = so_far;
+  }
   void notify() {
     const std::lock_guard lock(mutex);
     if (!pool || is_scheduled || is_full) return;
@@ -64,8 +70,10 @@ void Exchange::run_start(Route route, const std::string& body, const CallOrigin&
   std::optional<ApiError> error;
   if (call) {
     call_ = std::move(*call);
-    if (call_->num_choices() > 0)
+    if (call_->num_choices() > 0) {
       context_.metrics.record_start(call_->num_choices(), call_->max_tokens());
+      signal_->keep(call_->stats());
+    }
     call_->on_ready([signal = signal_] { signal->notify(); });
   } else {
     error = std::move(call).error();
@@ -90,9 +98,14 @@ void Exchange::run_advance() {
     signal_->is_scheduled = false;
   }
   CallProgress progress = call_->advance();
+  const CallStats stats = call_->stats();
+  const bool generates = stats.num_choices > 0;
+  if (generates && progress.done && !progress.error)
+    context_.metrics.record_finish(stats.max_output_tokens);
   const bool has_more = progress.has_more;
   {
     const std::lock_guard lock(signal_->mutex);
+    if (generates) signal_->stats = stats;
     signal_->num_pending_bytes += progress.bytes.size();
     signal_->is_full = signal_->num_pending_bytes > context_.config.max_pending_bytes;
   }
@@ -129,6 +142,11 @@ std::string Exchange::take_bytes() {
 void Exchange::cancel() {
   is_cancelled_ = true;
   if (is_started_ && call_) call_->cancel();
+}
+
+std::optional<CallStats> Exchange::stats() const {
+  const std::lock_guard lock(signal_->mutex);
+  return signal_->stats;
 }
 
 void Exchange::detach() { wake_ = nullptr; }

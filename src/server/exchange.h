@@ -26,6 +26,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // No more wake(): the connection has done with it.
   void detach();
 
+  // What has become of it so far; nullopt: it was not taken in.
+  std::optional<CallStats> stats() const;
   bool is_started() const { return is_started_; }  // parsed: error() or an answer follows
   bool is_streaming() const { return is_streaming_; }
   bool is_done() const { return is_done_; }

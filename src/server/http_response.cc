@@ -1,7 +1,6 @@
 #include "server/http_response.h"
 
 #include <algorithm>
-#include <cctype>
 #include <random>
 
 #include <fmt/format.h>
@@ -75,9 +74,8 @@ std::string chunk_frame(std::string_view data) {
 
 std::string pick_request_id(std::string_view from_client) {
   const bool is_word = !from_client.empty() && from_client.size() <= 128 &&
-                       std::all_of(from_client.begin(), from_client.end(), [](unsigned char c) {
-                         return std::isalnum(c) || c == '-' || c == '_' || c == '.' || c == ':';
-                       });
+                       std::all_of(from_client.begin(), from_client.end(),
+                                   [](unsigned char c) { return c > ' ' && c < 0x7f; });
   if (is_word) return std::string(from_client);
   std::random_device device;
   return fmt::format("req-{:08x}{:08x}{:08x}", device(), device(), device());

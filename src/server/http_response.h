@@ -39,7 +39,8 @@ std::string stream_head(const HeadInfo& info);
 std::string chunk_frame(std::string_view data);
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
-// The client's X-Request-Id where it is a plain word of at most 128 characters, else a new one.
+// The client's X-Request-Id where it is a word of at most 128 printable ASCII characters, else a
+// new one.
 std::string pick_request_id(std::string_view from_client);
 
 }  // namespace dunlin

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,7 @@ using prometheus::MetricFamily;
 using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
-// Gathers families that all carry the same labels.
+// Gathers families. Those of the model all carry the same labels.
 class Page {
  public:
   explicit Page(const std::string& model_name)
@@ -27,17 +28,26 @@ class Page {
   void counter(const char* name, const char* help, std::uint64_t value, const Labels& more = {}) {
     add(name, help, MetricType::Counter, more).counter.value = static_cast<double>(value);
   }
+  // Buckets above `largest` are left out: nothing is there.
   template <std::size_t N>
-  void histogram(const char* name, const char* help, const Histogram<N>& histogram) {
+  void histogram(const char* name, const char* help, const Histogram<N>& histogram,
+                 double largest = std::numeric_limits<double>::infinity()) {
     ClientMetric::Histogram& out = add(name, help, MetricType::Histogram, {}).histogram;
     out.sample_count = histogram.count();
     out.sample_sum = histogram.sum();
     std::uint64_t running = 0;
-    for (std::size_t i = 0; i <= N; ++i) {
+    for (std::size_t i = 0; i < N && histogram.bound(i) <= largest; ++i) {
       running += histogram.bucket_count(i);
-      out.bucket.push_back(
-          {running, i < N ? histogram.bound(i) : std::numeric_limits<double>::infinity()});
+      out.bucket.push_back({running, histogram.bound(i)});
     }
+    out.bucket.push_back({histogram.count(), std::numeric_limits<double>::infinity()});
+  }
+  // Of the process or of HTTP, not of a model.
+  void plain(const char* name, const char* help, MetricType type, double value,
+             const Labels& labels = {}) {
+    ClientMetric& metric = add(name, help, type, {});
+    metric.label = labels;
+    (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
   }
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
 
@@ -61,10 +71,39 @@ class Page {
   std::vector<MetricFamily> families_;
 };
 
+void add_gauges(Page& page, const EngineStats& stats, const EngineConfig& config) {
+  const auto used = static_cast<double>(stats.num_blocks - stats.num_free_blocks);
+  page.gauge("vllm:num_requests_running", "Sequences in the running batch.", stats.num_running);
+  page.gauge("vllm:num_requests_waiting", "Sequences waiting to be scheduled.", stats.num_waiting);
+  constexpr const char* kByReason = "vllm:num_requests_waiting_by_reason";
+  constexpr const char* kByReasonHelp =
+      "Sequences waiting for room in the batch (capacity) or for a condition (deferred).";
+  page.gauge(kByReason, kByReasonHelp, stats.num_waiting, {{"reason", "capacity"}});
+  page.gauge(kByReason, kByReasonHelp, 0, {{"reason", "deferred"}});
+  page.gauge("vllm:kv_cache_usage_perc", "Share of KV blocks held by sequences, 1 is all.",
+             stats.num_blocks > 0 ? used / static_cast<double>(stats.num_blocks) : 0);
+  const KvWaste& waste = stats.kv_waste;
+  const auto lost = static_cast<double>(waste.num_empty + waste.num_expired);
+  page.gauge("dunlin:kv_cache_waste_perc",
+             "Share of the held KV slots that no query will read: behind the last token of a "
+             "sequence, and before a window in its first block.",
+             waste.num_slots > 0 ? lost / static_cast<double>(waste.num_slots) : 0);
+  page.gauge("vllm:cache_config_info", "How the KV cache is set up.", 1,
+             {{"block_size", "16"},
+              {"num_gpu_blocks", std::to_string(stats.num_blocks)},
+              {"kv_cache_memory_bytes", std::to_string(config.kv_bytes)},
+              {"enable_prefix_caching", config.prefix_cache ? "True" : "False"}});
+}
+
 void add_counts(Page& page, const EngineStats& stats) {
   page.counter("vllm:num_preemptions_total", "Sequences put back for want of blocks.",
                stats.num_preemptions);
-  page.counter("vllm:prompt_tokens_total", "Prompt tokens computed.", stats.num_prompt_tokens);
+  page.counter("vllm:prompt_tokens_total", "Prompt tokens, computed or found in the prefix cache.",
+               stats.num_prompt_tokens + stats.prefix_hits);
+  constexpr const char* kBySource = "vllm:prompt_tokens_by_source_total";
+  constexpr const char* kBySourceHelp = "Prompt tokens by where their keys and values come from.";
+  page.counter(kBySource, kBySourceHelp, stats.num_prompt_tokens, {{"source", "local_compute"}});
+  page.counter(kBySource, kBySourceHelp, stats.prefix_hits, {{"source", "local_cache_hit"}});
   page.counter("vllm:prompt_tokens_cached_total", "Prompt tokens found in the prefix cache.",
                stats.prefix_hits);
   page.counter("vllm:generation_tokens_total", "Tokens generated.", stats.num_generated_tokens);
@@ -102,7 +141,7 @@ void add_disk(Page& page, const DiskTierStats& disk) {
              static_cast<double>(disk.num_bytes));
 }
 
-void add_histograms(Page& page, const EngineHistograms& histograms) {
+void add_times(Page& page, const EngineHistograms& histograms) {
   page.histogram("vllm:time_to_first_token_seconds", "From arrival to the first token.",
                  histograms.time_to_first_token);
   page.histogram("vllm:inter_token_latency_seconds", "Between tokens of one request.",
@@ -113,16 +152,51 @@ void add_histograms(Page& page, const EngineHistograms& histograms) {
   page.histogram("vllm:e2e_request_latency_seconds", "From arrival to the last token.",
                  histograms.e2e);
   page.histogram("vllm:request_queue_time_seconds", "Waiting to be scheduled.", histograms.queue);
+  page.histogram("vllm:request_inference_time_seconds", "From first scheduled to the last token.",
+                 histograms.inference);
   page.histogram("vllm:request_prefill_time_seconds", "From first scheduled to the first token.",
                  histograms.prefill);
   page.histogram("vllm:request_decode_time_seconds", "From the first token to the last.",
                  histograms.decode);
+}
+
+void add_sizes(Page& page, const EngineHistograms& histograms, double context) {
   page.histogram("vllm:request_prompt_tokens", "Prompt tokens of a request.",
-                 histograms.prompt_tokens);
+                 histograms.prompt_tokens, context);
   page.histogram("vllm:request_generation_tokens", "Output tokens of a request.",
-                 histograms.generated_tokens);
+                 histograms.generated_tokens, context);
+  page.histogram("vllm:request_prefill_kv_computed_tokens",
+                 "Prompt tokens of a request that the prefix cache did not have.",
+                 histograms.computed_prompt_tokens, context);
   page.histogram("vllm:iteration_tokens_total", "Tokens computed in a step.",
                  histograms.step_tokens);
+}
+
+void add_memory(Page& page, const MemoryPlan& memory) {
+  const std::pair<const char*, std::int64_t> parts[] = {{"weights", memory.weights},
+                                                        {"kv_cache", memory.kv},
+                                                        {"scratch", memory.scratch},
+                                                        {"overhead", memory.overhead}};
+  for (const auto& [part, bytes] : parts) {
+    page.gauge("dunlin:memory_planned_bytes", "What the server planned to take of memory.",
+               static_cast<double>(bytes), {{"part", part}});
+  }
+}
+
+void add_process(Page& page, const ProcessUsage& process) {
+  const auto bytes = [](std::int64_t value) { return static_cast<double>(value); };
+  page.plain("process_resident_memory_bytes", "Memory of the process that is in use.",
+             MetricType::Gauge, bytes(process.resident_bytes));
+  page.plain("process_virtual_memory_bytes", "Memory of the process that is reserved.",
+             MetricType::Gauge, bytes(process.virtual_bytes));
+  page.plain("process_cpu_seconds_total", "CPU time of all threads.", MetricType::Counter,
+             process.cpu_seconds);
+  page.plain("process_start_time_seconds", "When the process began, in Unix time.",
+             MetricType::Gauge, process.start_unix_s);
+  page.plain("process_open_fds", "Open file descriptors.", MetricType::Gauge,
+             bytes(process.open_files));
+  page.plain("process_max_fds", "How many file descriptors may be open.", MetricType::Gauge,
+             bytes(process.max_files));
 }
 
 }  // namespace
@@ -133,31 +207,40 @@ void Metrics::record_start(int num_choices, int max_tokens) {
   if (max_tokens > 0) params_max_tokens_.observe(max_tokens);
 }
 
-std::string Metrics::render(const EngineStats& stats, const EngineConfig& config) const {
+void Metrics::record_finish(int max_output_tokens) {
+  const std::lock_guard lock(mutex_);
+  max_output_tokens_.observe(max_output_tokens);
+}
+
+void Metrics::record_answer(std::string_view path, std::string_view method, int status) {
+  const std::lock_guard lock(mutex_);
+  ++answers_[{std::string(path), std::string(method), status / 100}];
+}
+
+std::string Metrics::render(const EngineStats& stats, const EngineConfig& config,
+                            const ProcessUsage& process, const MemoryPlan& memory) const {
   Page page(model_name_);
-  const auto used = static_cast<double>(stats.num_blocks - stats.num_free_blocks);
-  page.gauge("vllm:num_requests_running", "Sequences in the running batch.", stats.num_running);
-  page.gauge("vllm:num_requests_waiting", "Sequences waiting to be scheduled.", stats.num_waiting);
-  page.gauge("vllm:kv_cache_usage_perc", "Share of KV blocks held by sequences, 1 is all.",
-             stats.num_blocks > 0 ? used / static_cast<double>(stats.num_blocks) : 0);
-  const KvWaste& waste = stats.kv_waste;
-  const auto lost = static_cast<double>(waste.num_empty + waste.num_expired);
-  page.gauge("dunlin:kv_cache_waste_perc",
-             "Share of the held KV slots that no query will read: behind the last token of a "
-             "sequence, and before a window in its first block.",
-             waste.num_slots > 0 ? lost / static_cast<double>(waste.num_slots) : 0);
-  page.gauge("vllm:cache_config_info", "How the KV cache is set up.", 1,
-             {{"block_size", "16"},
-              {"num_gpu_blocks", std::to_string(stats.num_blocks)},
-              {"kv_cache_memory_bytes", std::to_string(config.kv_bytes)},
-              {"enable_prefix_caching", config.prefix_cache ? "True" : "False"}});
+  const double context = config.max_context;
+  add_gauges(page, stats, config);
   add_counts(page, stats);
   if (!config.prefix_disk.dir.empty()) add_disk(page, stats.prefix_disk);
-  add_histograms(page, stats.histograms);
+  add_times(page, stats.histograms);
+  add_sizes(page, stats.histograms, context);
+  add_memory(page, memory);
+  add_process(page, process);
   const std::lock_guard lock(mutex_);
   page.histogram("vllm:request_params_n", "Choices asked for in a request.", params_n_);
   page.histogram("vllm:request_params_max_tokens", "max_tokens asked for in a request.",
-                 params_max_tokens_);
+                 params_max_tokens_, context);
+  page.histogram("vllm:request_max_num_generation_tokens",
+                 "Output tokens of a request's longest choice.", max_output_tokens_, context);
+  for (const auto& [answer, count] : answers_) {
+    page.plain("http_requests_total", "Answered HTTP requests.", MetricType::Counter,
+               static_cast<double>(count),
+               {{"handler", answer.path},
+                {"method", answer.method},
+                {"status", std::to_string(answer.status_class) + "xx"}});
+  }
   return page.text();
 }
 

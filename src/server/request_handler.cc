@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/openai_format.h"
+#include "cpu/process_usage.h"
 #include "server/access.h"
 #include "server/server_context.h"
 
@@ -125,7 +126,8 @@ HttpResponse answer_simple(const ServerContext& context, const RequestView& requ
       return json_response(fmt::format(R"({{"version":"{}"}})", context.config.version));
     case Route::kMetrics: {
       HttpResponse response = json_response(context.metrics.render(
-          context.session.engine().stats(), context.session.engine().config()));
+          context.session.engine().stats(), context.session.engine().config(), process_usage(),
+          context.session.memory().plan));
       response.content_type = "text/plain; version=0.0.4; charset=utf-8";
       return response;
     }

@@ -32,6 +32,29 @@ bool is_post(Route route) {
 
 }  // namespace
 
+std::string_view path_label(Route route) {
+  switch (route) {
+    case Route::kChat: return "/v1/chat/completions";
+    case Route::kCompletions: return "/v1/completions";
+    case Route::kEmbeddings: return "/v1/embeddings";
+    case Route::kResetPrefixCache: return "/reset_prefix_cache";
+    case Route::kModels: return "/v1/models";
+    case Route::kModel: return "/v1/models/{id}";
+    case Route::kHealth: return "/health";
+    case Route::kVersion: return "/version";
+    case Route::kMetrics: return "/metrics";
+    case Route::kStatic: return "static";
+    case Route::kNone: return "none";
+  }
+  return "none";
+}
+
+std::string_view method_label(std::string_view method) {
+  for (const std::string_view known : {"GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELETE"})
+    if (method == known) return known;
+  return "other";
+}
+
 RouteMatch find_route(std::string_view target) {
   const std::string_view path = target.substr(0, target.find_first_of("?#"));
   constexpr std::string_view kModelPrefix = "/v1/models/";

@@ -31,6 +31,11 @@ struct RouteMatch {
 // `target` as in the request line; what follows '?' or '#' is ignored.
 RouteMatch find_route(std::string_view target);
 
+// For counting: "/v1/chat/completions", "/v1/models/{id}", "static" for any file, "none".
+std::string_view path_label(Route route);
+// The method where it is one that HTTP knows, else "other".
+std::string_view method_label(std::string_view method);
+
 // "POST, OPTIONS" or "GET, HEAD, OPTIONS": for the Allow header.
 std::string_view allowed_methods(Route route);
 bool is_allowed(Route route, std::string_view method);

@@ -127,6 +127,7 @@ struct HttpServer::Impl {
       }
       if (context.connections.size() >= static_cast<std::size_t>(context.config.max_connections)) {
         turn_away(socket);
+        context.metrics.record_answer("none", "other", 503);
       } else {
         start_connection(context, std::move(socket));
       }

@@ -15,6 +15,7 @@
 #include "dunlin/status.h"
 #include "frontend/session.h"
 #include "server/api_keys.h"
+#include "server/server_log.h"
 
 namespace dunlin {
 
@@ -37,6 +38,10 @@ struct ServerConfig {
   std::size_t max_held_body_bytes = 256 << 20;  // of all connections together
   std::size_t max_pending_bytes = 256 << 10;    // events a slow reader has not taken yet
   std::size_t max_pipelined_bytes = 64 << 10;   // read ahead while an answer runs
+
+  LogFormat log_format = LogFormat::kText;
+  LogRequests log_requests = LogRequests::kNone;
+  int log_descriptor = 2;
 
   // Called by run() when every answer is out or given up, with run()'s result. What is left then is
   // to wait for the engine's step and the pools; a program that has nothing to save may end here.

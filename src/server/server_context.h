@@ -11,6 +11,7 @@
 
 #include "server/metrics.h"
 #include "server/server.h"
+#include "server/server_log.h"
 
 namespace dunlin {
 
@@ -18,11 +19,16 @@ class Connection;
 
 struct ServerContext {
   ServerContext(Session& session_in, ServerConfig config_in)
-      : session(session_in), config(std::move(config_in)), metrics(session.config().model_name) {}
+      : session(session_in),
+        config(std::move(config_in)),
+        metrics(session.config().model_name),
+        log(config.log_format, config.log_requests, session.config().model_name,
+            config.log_descriptor) {}
 
   Session& session;
   const ServerConfig config;
   Metrics metrics;
+  ServerLog log;  // the I/O thread's
   std::int64_t start_unix_s = 0;
   bool is_loopback = true;  // nobody outside this machine can connect
 

@@ -72,6 +72,10 @@ class RunningServer:
         match = re.search(rf"^{re.escape(name)}(?:\{{[^}}]*\}})? (\S+)$", self.get("/metrics")[1], re.M)
         return float(match.group(1)) if match else None
 
+    def metric_sum(self, name):
+        """The sum of a metric over all of its labels."""
+        return sum(map(float, re.findall(rf"^{re.escape(name)}(?:\{{[^}}]*\}})? (\S+)$", self.get("/metrics")[1], re.M)))
+
     def wait_metric(self, name, value, seconds=30):
         """Returns once a metric has that value; an error says what it had instead."""
         deadline = time.monotonic() + seconds
