@@ -16,7 +16,8 @@ MemoryLimit memory_limit(const std::string& proc_dir = "/proc",
                          const std::string& sys_dir = "/sys/fs/cgroup");
 
 // What a program may plan with and leave room to the rest of the system: what is available, less
-// 512 MiB (a quarter, where that is less) or a sixteenth, whichever is more. 0 where nothing is told.
+// 512 MiB (a quarter, where that is less) or a sixteenth, whichever is more. 0 where nothing is
+// told.
 std::int64_t memory_budget(const MemoryLimit& limit);
 
 }  // namespace dunlin
