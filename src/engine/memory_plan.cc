@@ -14,8 +14,8 @@ namespace dunlin {
 namespace {
 
 // Measured: what a server has at rest above its weights, less what is told below.
-constexpr std::int64_t kProgramBytes = std::int64_t{24} << 20;
-constexpr std::int64_t kBytesPerVocabEntry = 160;  // texts, merges and their tables
+constexpr std::int64_t kProgramBytes = std::int64_t{14} << 20;
+constexpr std::int64_t kBytesPerVocabEntry = 72;  // texts, merges and their tables
 // Of a block in the pool and the prefix index; of a token of a sequence, its id.
 constexpr std::int64_t kBytesPerBlock = 160, kBytesPerToken = 4;
 

@@ -158,6 +158,7 @@ TEST(ServerLog, tells_of_an_answer_without_what_was_said) {
 
 TEST(ServerLog, tells_of_refused_requests_and_of_clients_that_left) {
   LoggingServer logging(LogRequests::kGenerations, endless());
+  logging.server.fake.engine->step_ms = 20;
   ask(logging.server.port, post("/v1/chat/completions", "{"));
   const json no_key = json::parse(logging.pipe.line());
   EXPECT_EQ(no_key["status"], 401);

@@ -87,10 +87,11 @@ def check(dunlin, model, memory, seconds):
         server.wait_metric("vllm:num_requests_running", 0)
         after = resident_bytes(server)
         cache_tokens = plan["kv_cache"] / told["kv_bytes_per_token"]
+        surely_used = planned - plan["scratch"]  # the largest step may not have come
         print(f"{num_tokens} tokens through a cache of {cache_tokens:.0f}: at most {most / 1e6:.1f} MB, then {after / 1e6:.1f}")
         assert most <= planned * (1 + TOLERANCE), "more than planned under load"
         if num_tokens > 2 * cache_tokens:
-            assert after >= planned * (1 - TOLERANCE), "the plan is too large: the cache is full, and much is left"
+            assert after >= surely_used * (1 - TOLERANCE), "the plan is too large: the cache is full, and much is left"
 
 
 def check_too_small(dunlin, model):
