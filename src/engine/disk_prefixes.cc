@@ -3,12 +3,15 @@
 namespace dunlin {
 namespace {
 
-constexpr double kMeanWeight = 0.1;    // of a new measurement
+// Of a new measurement. What is late says little on a busy machine, so a mean falls sooner than it
+// rises.
+constexpr double kRiseWeight = 0.1, kFallWeight = 0.5;
 constexpr double kForgetting = 0.98;   // a slow disk is tried again after a while
 constexpr int kMinPrefillTokens = 32;  // below it a step says little about prefill
 
 void observe(double& mean, double value) {
-  mean = mean == 0 ? value : mean + kMeanWeight * (value - mean);
+  const double weight = value < mean ? kFallWeight : kRiseWeight;
+  mean = mean == 0 ? value : mean + weight * (value - mean);
 }
 
 }  // namespace

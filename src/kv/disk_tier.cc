@@ -71,10 +71,10 @@ bool DiskTier::contains(const PrefixKey& key) const {
   {
     const std::lock_guard lock(mutex_);
     if (keys_.contains(key)) return true;
-    if (!is_listed_ || is_clearing_) return false;
+    if (is_clearing_ || (is_listed_ && folder_.is_writer())) return false;
   }
-  // What the process that writes has added meanwhile.
-  return !folder_.is_writer() && folder_.contains(key);
+  // What the process that writes has added meanwhile, or what is not listed yet.
+  return folder_.contains(key);
 }
 
 void DiskTier::save(const PrefixKey& key, const TokenId* tokens,

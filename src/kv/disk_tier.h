@@ -58,7 +58,8 @@ class DiskTier {
   ~DiskTier();  // writes what is queued
 
   const PrefixKey& identity() const { return config_.identity; }
-  // Whether load() would look for it. False until the folder has been listed, soon after the start.
+  // Whether load() would look for it. Asks the system until the folder has been listed, soon after
+  // the start, and where another process writes.
   bool contains(const PrefixKey& key) const;
 
   // Queues a block for writing, unless it is there or queued already. `blocks`: one a group,
