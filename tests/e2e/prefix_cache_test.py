@@ -125,8 +125,11 @@ class PrefixCache:
             alone = [ask(server, ids, max_tokens=200)[0] for ids in prompts]
         with self.serve("--context", "512", "--kv-memory", self.small_memory) as server:
             with concurrent.futures.ThreadPoolExecutor(6) as pool:
-                together = list(pool.map(lambda ids: ask(server, ids, max_tokens=200)[0], prompts))
-            self.assertEqual(together, alone)
+                for _ in range(20):  # until they meet, on a busy machine
+                    together = list(pool.map(lambda ids: ask(server, ids, max_tokens=200)[0], prompts))
+                    self.assertEqual(together, alone)
+                    if server.metric("vllm:num_preemptions_total") > 0:
+                        break
             self.assertGreater(server.metric("vllm:num_preemptions_total"), 0)
             server.wait_metric("vllm:kv_cache_usage_perc", 0)
             self.assertEqual(server.metric("dunlin:kv_cache_waste_perc"), 0)
