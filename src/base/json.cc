@@ -1,7 +1,5 @@
 #include "base/json.h"
 
-#include <functional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-// The first byte where brackets nest deeper than `max_depth`, npos: nowhere. Runs before the
-// parser, whose memory grows with the depth.
-std::size_t first_too_deep(std::string_view text, int max_depth) {
+// What can be told before the parser runs, whose memory grows with the depth and the values.
+Outcome check_shape(std::string_view text, const JsonLimits& limits) {
   int depth = 0;
+  std::size_t num_values = 1;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -29,31 +27,80 @@ std::size_t first_too_deep(std::string_view text, int max_depth) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > max_depth) return i;
+      ++num_values;
+      if (++depth > limits.max_depth)
+        return invalid(fmt::format("nests deeper than {} levels at byte {}", limits.max_depth, i));
     } else if (c == ']' || c == '}') {
       --depth;
+    } else if (c == ',' && ++num_values > limits.max_values) {
+      return invalid(fmt::format("has more than {} values", limits.max_values));
     }
   }
-  return std::string_view::npos;
+  return {};
 }
 
-// Keeps the keys of the objects that are open, and the first that came twice.
-class DuplicateFinder {
+// Builds the value. The library's own builder, given a callback that could see the keys, looks
+// through an object anew after each object in it.
+class TreeBuilder final : public json::json_sax_t {
  public:
-  bool operator()(int /*depth*/, json::parse_event_t event, const json& value) {
-    if (event == json::parse_event_t::object_start) open_.emplace_back();
-    if (event == json::parse_event_t::object_end) open_.pop_back();
-    if (event == json::parse_event_t::key && duplicate_.empty()) {
-      const auto& key = value.get_ref<const std::string&>();
-      if (!open_.back().insert(key).second) duplicate_ = quote_for_message(key);
-    }
-    return true;
+  json root;
+  std::string error;  // why it stopped
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(json::number_integer_t value) override { return put(value); }
+  bool number_unsigned(json::number_unsigned_t value) override { return put(value); }
+  bool number_float(json::number_float_t value, const std::string&) override { return put(value); }
+  bool string(std::string& value) override { return put(std::move(value)); }
+  bool binary(json::binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return start(json::object()); }
+  bool start_array(std::size_t) override { return start(json::array()); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+
+  bool key(std::string& key) override {
+    const auto [slot, is_new] =
+        open_.back()->get_ref<json::object_t&>().try_emplace(std::move(key));
+    slot_ = &slot->second;
+    if (!is_new)
+      error = fmt::format("has the key {} twice in one object", quote_for_message(slot->first));
+    return is_new;
   }
-  const std::string& duplicate() const { return duplicate_; }
+
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& exception) override {
+    constexpr int kNumberOutOfRange = 406;
+    error = exception.id == kNumberOutOfRange
+                ? "holds a number that is too large"
+                : fmt::format("is not valid JSON in UTF-8: it goes wrong at byte {}", position);
+    return false;
+  }
 
  private:
-  std::vector<std::set<std::string>> open_;
-  std::string duplicate_;
+  bool put(json value) {
+    place(std::move(value));
+    return true;
+  }
+  bool start(json container) {
+    open_.push_back(place(std::move(container)));
+    return true;
+  }
+  bool end() {
+    open_.pop_back();
+    return true;
+  }
+  json* place(json value) {
+    if (!open_.empty() && open_.back()->is_array()) {
+      open_.back()->push_back(std::move(value));
+      return &open_.back()->back();
+    }
+    json& slot = open_.empty() ? root : *slot_;
+    slot = std::move(value);
+    return &slot;
+  }
+
+  std::vector<json*> open_;
+  json* slot_ = nullptr;  // of the key that has just been read
 };
 
 }  // namespace
@@ -63,22 +110,10 @@ Result<json> parse_json(std::string_view text, const JsonLimits& limits) {
     return invalid(fmt::format("has {} bytes of JSON, more than the limit of {}", text.size(),
                                limits.max_bytes));
   }
-  if (const std::size_t at = first_too_deep(text, limits.max_depth); at != text.npos) {
-    return invalid(fmt::format("nests deeper than {} levels at byte {}", limits.max_depth, at));
-  }
-  try {
-    DuplicateFinder finder;
-    json value = json::parse(text.begin(), text.end(), std::ref(finder));
-    if (!finder.duplicate().empty()) {
-      return invalid(fmt::format("has the key {} twice in one object", finder.duplicate()));
-    }
-    return value;
-  } catch (const json::parse_error& error) {
-    return invalid(fmt::format("is not valid JSON in UTF-8: it goes wrong at byte {} of {}",
-                               error.byte, text.size()));
-  } catch (const json::exception&) {
-    return invalid("holds a number that is too large");
-  }
+  DUNLIN_TRY(check_shape(text, limits));
+  TreeBuilder builder;
+  if (!json::sax_parse(text.begin(), text.end(), &builder)) return invalid(builder.error);
+  return std::move(builder.root);
 }
 
 }  // namespace dunlin

@@ -12,11 +12,13 @@ namespace dunlin {
 
 struct JsonLimits {
   std::size_t max_bytes = std::size_t{64} << 20;
-  int max_depth = 100;  // nested brackets
+  std::size_t max_values = std::size_t{4} << 20;  // elements and members, at any depth
+  int max_depth = 100;                            // nested brackets
 };
 
-// The value of `text`. kInvalidArgument, naming the byte where that is known, where it is no JSON,
-// is not UTF-8, passes a limit, or an object has a key twice: readers differ in which one counts.
+// The value of `text`, in time that is linear in it but for the sorting of keys. kInvalidArgument,
+// naming the byte where that is known, where it is no JSON, is not UTF-8, passes a limit, or an
+// object has a key twice: readers differ in which one counts.
 Result<nlohmann::json> parse_json(std::string_view text, const JsonLimits& limits = {});
 
 }  // namespace dunlin

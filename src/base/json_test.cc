@@ -35,11 +35,34 @@ TEST(Json, refuses_deep_nesting_before_it_takes_memory) {
 }
 
 TEST(Json, refuses_what_is_no_json_and_names_the_byte) {
-  EXPECT_EQ(refusal(R"({"a": })"), "is not valid JSON in UTF-8: it goes wrong at byte 7 of 7");
+  EXPECT_EQ(refusal(R"({"a": })"), "is not valid JSON in UTF-8: it goes wrong at byte 7");
   EXPECT_NE(refusal("\"\xff\""), "");
   EXPECT_NE(refusal(""), "");
   EXPECT_NE(refusal("1e999"), "");
   EXPECT_NE(refusal("{} x"), "");
+}
+
+TEST(Json, refuses_more_values_than_the_limit) {
+  JsonLimits limits;
+  limits.max_values = 4;
+  EXPECT_EQ(refusal(R"([1, {"a": 2}])", limits), "");
+  EXPECT_EQ(refusal("[1, 2, 3, [4]]", limits), "has more than 4 values");
+  EXPECT_EQ(refusal(R"([",,,,,,"])", limits), "");
+}
+
+// A quarter of a million objects side by side take longer than any test may if each costs a look
+// at all before it.
+TEST(Json, reads_many_objects_in_one) {
+  std::string in_object = "{", in_array = "[";
+  for (int i = 0; i < 250'000; ++i) {
+    in_object += std::string(i == 0 ? "" : ",") + '"' + std::to_string(i) + R"(":{"a":1})";
+    in_array += i == 0 ? R"({"a":1})" : R"(,{"a":1})";
+  }
+  for (const std::string& text : {in_object + "}", in_array + "]"}) {
+    const auto value = parse_json(text);
+    ASSERT_TRUE(value);
+    EXPECT_EQ(value->size(), 250'000u);
+  }
 }
 
 TEST(Json, refuses_more_bytes_than_the_limit) {
