@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/utf8.h"
@@ -68,6 +69,17 @@ Result<Charsmap> Charsmap::make(std::string_view encoded) {
     return invalid("has replacements that are not UTF-8");
   }
   return Charsmap(std::move(trie), std::move(replacements));
+}
+
+// A key has a byte at least.
+std::size_t Charsmap::growth() const {
+  std::size_t longest = 1;
+  for (std::size_t begin = 0; begin < replacements_.size();) {
+    const std::size_t end = std::min(replacements_.find('\0', begin), replacements_.size());
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return longest;
 }
 
 std::optional<std::string_view> Charsmap::find(std::string_view key) const {

@@ -20,6 +20,7 @@ class Charsmap final : public NormalizerStep {
   // By extended grapheme clusters below six bytes, then by characters, as the reference does; the
   // shortest key that begins a cluster replaces all of it.
   void apply(NormalizedText& text, ByteRegex::Scratch& scratch) const override;
+  std::size_t growth() const override;
 
  private:
   Charsmap(std::vector<std::uint32_t> trie, std::string replacements)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/byte_chars.h"
+#include "text/growth.h"
 #include "text/text_split.h"
 
 namespace dunlin::hf {
@@ -84,6 +85,7 @@ class Replace final : public DecoderStep {
     });
     if (pos > 0 || !out.empty()) token = out.append(token, pos);
   }
+  std::size_t growth() const override { return pattern_.growth(content_); }
 
  private:
   Pattern pattern_;
@@ -142,7 +144,6 @@ class DecoderReader {
   Outcome read_sequence(const JsonView& view, int depth) {
     if (depth >= kMaxDepth) return view.error("sequences are nested too deeply");
     DUNLIN_ASSIGN(members, view.array("decoders"));
-    if (members.size() > 64) return view.error("more than 64 steps");
     for (const JsonView& member : members) DUNLIN_TRY(read(member, depth + 1));
     return {};
   }
@@ -238,7 +239,8 @@ constexpr Row kTypes[] = {
 
 Outcome DecoderReader::read(const JsonView& view, int depth) {
   DUNLIN_ASSIGN(row, find_named(view, "type", std::span<const Row>(kTypes)));
-  return (this->*row->read)(view, depth);
+  DUNLIN_TRY((this->*row->read)(view, depth));
+  return check_growth(out_.steps_, view);
 }
 
 Result<Decoder> Decoder::make(const JsonView& file) {

@@ -17,6 +17,7 @@ class DecoderStep {
   virtual ~DecoderStep() = default;
   // Changes a token's text; `is_first`: of the tokens of a text.
   virtual void apply(std::string& token, bool is_first) const = 0;
+  virtual std::size_t growth() const { return 1; }  // text/growth.h
 };
 
 class Decoder {

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "text/byte_chars.h"
+#include "text/growth.h"
 #include "text/hf_charsmap.h"
 #include "text/hf_unicode.h"
 #include "text/hf_unicode_form.h"
@@ -135,6 +136,7 @@ class Replace final : public NormalizerStep {
     });
     writer.finish();
   }
+  std::size_t growth() const override { return pattern_.growth(content_); }
 
  private:
   Pattern pattern_;
@@ -150,6 +152,7 @@ class Prepend final : public NormalizerStep {
     writer.replace_until(0, content_);
     writer.finish();
   }
+  std::size_t growth() const override { return 1 + content_.size(); }
 
  private:
   std::string content_;
@@ -181,6 +184,7 @@ class BytesAsChars final : public NormalizerStep {
     }
     writer.finish();
   }
+  std::size_t growth() const override { return 2; }
 };
 
 template <bool kCompatibility, bool kCompose>
@@ -273,7 +277,8 @@ constexpr Row kTypes[] = {
 
 Outcome add_any(const JsonView& view, Steps& steps, int depth) {
   DUNLIN_ASSIGN(row, find_named(view, "type", std::span<const Row>(kTypes)));
-  return row->add(view, steps, depth);
+  DUNLIN_TRY(row->add(view, steps, depth));
+  return check_growth(steps, view);
 }
 
 Outcome add_sequence(const JsonView& view, Steps& steps, int depth) {

@@ -25,6 +25,7 @@ class NormalizerStep {
  public:
   virtual ~NormalizerStep() = default;
   virtual void apply(NormalizedText& text, ByteRegex::Scratch& scratch) const = 0;
+  virtual std::size_t growth() const { return 1; }  // text/growth.h
 };
 
 class Normalizer {

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "text/byte_chars.h"
+#include "text/growth.h"
 #include "text/hf_unicode.h"
 #include "text/pretokenizer_table.h"
 #include "text/text_split.h"
@@ -61,6 +62,7 @@ class ByteLevel final : public PreTokenizerStep {
       give(text);
     }
   }
+  std::size_t growth() const override { return add_prefix_space_ ? 4 : 2; }
 
  private:
   bool add_prefix_space_;
@@ -93,6 +95,7 @@ class Metaspace final : public PreTokenizerStep {
       sink({part, piece.at_start && part.data() == text.data()});
     });
   }
+  std::size_t growth() const override { return 1 + replacement_.size(); }
 
  private:
   std::string replacement_;
@@ -216,17 +219,14 @@ constexpr Row kTypes[] = {
 
 Outcome add_any(const JsonView& view, Steps& steps, int depth) {
   DUNLIN_ASSIGN(row, find_named(view, "type", std::span<const Row>(kTypes)));
-  return row->add(view, steps, depth);
+  DUNLIN_TRY(row->add(view, steps, depth));
+  return check_growth(steps, view);  // besides, each step is a level of calls for each piece
 }
 
 Outcome add_sequence(const JsonView& view, Steps& steps, int depth) {
   if (depth >= kMaxDepth) return view.error("sequences are nested too deeply");
   DUNLIN_ASSIGN(members, view.array("pretokenizers"));
-  for (const JsonView& member : members) {
-    DUNLIN_TRY(add_any(member, steps, depth + 1));
-    // Each step is a level of calls for each piece.
-    if (steps.size() > 64) return view.error("more than 64 steps");
-  }
+  for (const JsonView& member : members) DUNLIN_TRY(add_any(member, steps, depth + 1));
   return {};
 }
 

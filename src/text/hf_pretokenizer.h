@@ -25,6 +25,7 @@ class PreTokenizerStep {
   virtual ~PreTokenizerStep() = default;
   // Gives the pieces of `piece`, changed or not, in order. Each lives during the call of `sink`.
   virtual void split(Piece piece, ByteRegex::Scratch& scratch, PieceSink sink) const = 0;
+  virtual std::size_t growth() const { return 1; }  // text/growth.h
 };
 
 class PreTokenizer {

@@ -237,6 +237,42 @@ TEST(HfTokenizerTest, what_is_not_known_is_refused_by_name) {
             std::string::npos);
 }
 
+// Steps that make a text ten times as long, one behind the other.
+TEST(HfTokenizerTest, steps_that_blow_up_a_text_are_refused) {
+  const auto replace = [](const json& pattern, std::size_t length) {
+    return json{{"type", "Replace"}, {"pattern", pattern}, {"content", std::string(length, 'a')}};
+  };
+  const auto with_normalizers = [](const json& steps) {
+    json file = small_file();
+    file["normalizer"] = {{"type", "Sequence"}, {"normalizers", steps}};
+    return refusal(file);
+  };
+  const auto with_decoders = [](const json& steps) {
+    json file = small_file();
+    file["decoder"] = {{"type", "Sequence"}, {"decoders", steps}};
+    return refusal(file);
+  };
+  const json tenfold = replace({{"String", "a"}}, 10), any = replace({{"Regex", "."}}, 9);
+  const std::string too_long = ": can make a text more than 2048 times as long";
+  const std::string fourth = "tokenizer.json.normalizer.normalizers[3]" + too_long;
+  EXPECT_EQ(with_normalizers(json(3, tenfold)), "accepted");
+  EXPECT_EQ(with_normalizers(json(4, tenfold)), fourth);
+  EXPECT_EQ(with_normalizers(json(4, any)), fourth);
+  EXPECT_EQ(with_normalizers(json(4, {{"type", "Prepend"}, {"prepend", "a b c d e"}})), fourth);
+  EXPECT_EQ(with_normalizers(json(12, {{"type", "ByteLevel"}})),
+            "tokenizer.json.normalizer.normalizers[11]" + too_long);
+  EXPECT_EQ(with_normalizers(json(65, {{"type", "NFC"}})),
+            "tokenizer.json.normalizer.normalizers[64]: is one of more than 64 steps");
+  EXPECT_EQ(with_normalizers(json(8, replace({{"String", "aaaaaaaaaa"}}, 10))), "accepted");
+  EXPECT_EQ(with_decoders(json(3, tenfold)), "accepted");
+  EXPECT_EQ(with_decoders(json(4, tenfold)), "tokenizer.json.decoder.decoders[3]" + too_long);
+  json file = small_file();
+  file["pre_tokenizer"] = {
+      {"type", "Sequence"},
+      {"pretokenizers", json(12, {{"type", "ByteLevel"}, {"add_prefix_space", false}})}};
+  EXPECT_EQ(refusal(file), "tokenizer.json.pre_tokenizer.pretokenizers[11]" + too_long);
+}
+
 TEST(HfTokenizerTest, broken_files_are_refused_with_the_place) {
   EXPECT_EQ(refusal(std::string("{")), "tokenizer.json: is not JSON (byte 2)");
   EXPECT_EQ(refusal(std::string("[]")), "tokenizer.json: must be an object");

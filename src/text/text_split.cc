@@ -1,5 +1,6 @@
 #include "text/text_split.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/check.h"
@@ -65,6 +66,13 @@ void Pattern::for_each_match(std::string_view text, ByteRegex::Scratch& scratch,
        pos = text.find(wanted, pos + wanted.size())) {
     sink(pos, pos + wanted.size());
   }
+}
+
+std::size_t Pattern::growth(std::string_view content) const {
+  const auto* wanted = std::get_if<std::string>(&matcher_);
+  // An expression may match where there is nothing, before each byte.
+  if (wanted == nullptr) return 1 + content.size();
+  return std::max<std::size_t>(1, (content.size() + wanted->size() - 1) / wanted->size());
 }
 
 namespace {

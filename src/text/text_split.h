@@ -27,6 +27,8 @@ class Pattern {
   // As TextRegex::for_each_match.
   void for_each_match(std::string_view text, ByteRegex::Scratch& scratch,
                       TextRegex::Sink sink) const;
+  // How many times longer a text can become at most where each match becomes `content`.
+  std::size_t growth(std::string_view content) const;
 
  private:
   explicit Pattern(std::variant<std::string, TextRegex> matcher) : matcher_(std::move(matcher)) {}
