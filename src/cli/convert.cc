@@ -2,11 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/model_store.h"
 #include "cli/progress.h"
 #include "frontend/model_text.h"
 #include "model/convert.h"
@@ -17,9 +19,10 @@ namespace dunlin::cli {
 namespace {
 
 struct Flags {
-  std::string folder, out, type = "auto";
+  std::string model, out, type = "auto";
   int threads = 0;
-  bool quiet = false, no_vocabulary = false;
+  bool no_vocabulary = false;
+  FetchOptions fetch;
 };
 
 std::vector<std::string> type_names() {
@@ -43,6 +46,8 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
   };
   set_id("tokenizer.ggml.bos_token_id", vocabulary.bos_id);
   set_id("tokenizer.ggml.eos_token_id", vocabulary.eos_id);
+  set_id("tokenizer.ggml.eot_token_id", vocabulary.eot_id);
+  set_id("tokenizer.ggml.eom_token_id", vocabulary.eom_id);
   set_id("tokenizer.ggml.unknown_token_id", vocabulary.unknown_id);
   set_id("tokenizer.ggml.cls_token_id", vocabulary.cls_id);
   set_id("tokenizer.ggml.seperator_token_id", vocabulary.separator_id);  // so spelled
@@ -58,12 +63,18 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
 }
 
 Outcome convert(const Flags& flags) {
-  DUNLIN_ASSIGN(checkpoint, HfCheckpoint::open(flags.folder));
+  DUNLIN_ASSIGN(model, resolve_model(flags.model, flags.fetch));
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(model.path, ignored)) {
+    return invalid(model.path +
+                   ": is a file; convert takes a folder with config.json and safetensors");
+  }
+  DUNLIN_ASSIGN(checkpoint, HfCheckpoint::open(model.path));
   DUNLIN_ASSIGN(config, read_config(*checkpoint));
   ConvertOptions options;
   GgufVocabulary vocabulary;
   if (!flags.no_vocabulary) {
-    auto read = read_gguf_vocabulary(flags.folder, config.vocab_size);
+    auto read = read_gguf_vocabulary(model.path, config.vocab_size);
     if (!read) {
       return fail(read.error().code(),
                   read.error().message() + "; --no-vocabulary converts the weights alone");
@@ -77,7 +88,7 @@ Outcome convert(const Flags& flags) {
   terminal::SignalPipe signals({SIGINT, SIGTERM, SIGHUP});
   std::optional<ProgressBar> bar;  // from the first byte on: what is refused needs none
   options.progress = [&](std::int64_t done, std::int64_t total) {
-    if (!bar) bar.emplace("converting", flags.quiet);
+    if (!bar) bar.emplace("converting", flags.fetch.quiet);
     bar->update_bytes(static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(total));
     return !signals.take().has_value();
   };
@@ -90,7 +101,9 @@ void add_convert(CLI::App& app, Invocation& invocation) {
   auto flags = std::make_shared<Flags>();
   CLI::App& command =
       *app.add_subcommand("convert", "Write a Hugging Face folder as one GGUF file");
-  command.add_option("FOLDER", flags->folder, "Holds config.json, safetensors and tokenizer.json")
+  command
+      .add_option("FOLDER", flags->model,
+                  "Holds config.json, safetensors and tokenizer.json; or ORG/REPO of one")
       ->required();
   command.add_option("OUT", flags->out, "The file to write; must not be there")->required();
   command
@@ -102,7 +115,9 @@ void add_convert(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(0, 1024))
       ->envname("DUNLIN_THREADS");
   command.add_flag("--no-vocabulary", flags->no_vocabulary, "Weights alone");
-  command.add_flag("--quiet", flags->quiet, "No progress bar");
+  command.add_flag("--offline", flags->fetch.offline, "Never fetch a model")
+      ->envname("DUNLIN_OFFLINE");
+  command.add_flag("--quiet", flags->fetch.quiet, "No progress bar");
   command.footer("Example:\n  dunlin convert ./SmolLM2-135M-Instruct smollm2.gguf --type q4_k_m");
   command.callback([flags, &invocation] {
     invocation.run = [flags] {

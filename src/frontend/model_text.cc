@@ -54,7 +54,7 @@ void add_eos_ids(const HfConfig& config, std::vector<TokenId>& ids) {
                                               ? config.integers("eos_token_id")
                                               : std::vector{config.integer("eos_token_id")};
   for (const std::int64_t id : found)
-    if (id >= 0 && id <= INT32_MAX) ids.push_back(static_cast<TokenId>(id));
+    if (id >= 0) ids.push_back(static_cast<TokenId>(std::min<std::int64_t>(id, INT32_MAX)));
 }
 
 // All that a folder says beside weights; of `text` no template yet.
@@ -125,17 +125,11 @@ Result<HfTokenizerConfig> read_tokenizer_config(const std::string& folder) {
   return config;
 }
 
-// All but the tokenizer.
-Result<FolderText> read_around_tokenizer(const std::string& folder) {
+Result<FolderText> read_folder(const std::string& folder) {
   FolderText out;
   DUNLIN_TRY(read_generation(folder, out));
   DUNLIN_ASSIGN(config, read_tokenizer_config(folder));
   out.config = std::move(config);
-  return out;
-}
-
-Result<FolderText> read_folder(const std::string& folder) {
-  DUNLIN_ASSIGN(out, read_around_tokenizer(folder));
   DUNLIN_TRY(read_tokenizer(folder, out));
   return out;
 }
@@ -170,10 +164,14 @@ Result<ModelText> read_model_text(const std::string& folder, const std::string& 
 }
 
 Result<GgufVocabulary> read_gguf_vocabulary(const std::string& folder, int vocab_size) {
-  DUNLIN_ASSIGN(read, read_around_tokenizer(folder));
+  DUNLIN_ASSIGN(read, read_folder(folder));  // what can't be used here must not be written either
   DUNLIN_ASSIGN(file, find_tokenizer_json(folder));
   auto vocabulary = to_gguf_vocabulary(file.text(), read.config, read.eos_ids);
   if (!vocabulary) return tl::unexpected<Status>(vocabulary.error().with_prefix(folder));
+  if (vocabulary->tokens.size() > static_cast<std::size_t>(vocab_size)) {
+    return invalid(fmt::format("{}: the vocabulary has {} tokens, but the weights only {}", folder,
+                               vocabulary->tokens.size(), vocab_size));
+  }
   for (auto id = vocabulary->tokens.size(); id < static_cast<std::size_t>(vocab_size); ++id) {
     vocabulary->tokens.push_back(fmt::format("[PAD{}]", id));
     vocabulary->types.push_back(static_cast<std::int32_t>(TokenType::kUnused));

@@ -1,6 +1,7 @@
 #include "text/gguf_vocabulary.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "text/hf_vocab.h"
 #include "text/json_view.h"
 #include "text/pretokenizer_table.h"
+#include "text/vocab.h"
 #include "text/wordpiece_vocab.h"
 
 namespace dunlin {
@@ -20,9 +22,8 @@ namespace {
 using hf::JsonView;
 
 tl::unexpected<Status> cannot(const JsonView& view, std::string_view what) {
-  return fail(
-      StatusCode::kUnimplemented,
-      fmt::format("tokenizer.json: {}: {}, which a GGUF file can't say", view.path(), what));
+  return fail(StatusCode::kUnimplemented,
+              fmt::format("{}: {}, which a GGUF file can't say", view.path(), what));
 }
 
 // Adds the expressions that a pre-tokenizer cuts by, one after the other; ends with ByteLevel.
@@ -231,6 +232,23 @@ Outcome set_model(const JsonView& root, const hf::TokenizerFile& file, hf::HfVoc
                            : set_byte_level(root, model, file, out);
 }
 
+// Readers find most ends of a text by their names; of others GGUF has keys for two.
+Outcome set_more_ends(const JsonView& root, const hf::HfVocab& hf_vocab, GgufVocabulary& out) {
+  Vocab read;
+  read.tokens.assign(hf_vocab.texts.begin(), hf_vocab.texts.end());
+  read.types = hf_vocab.types;
+  read.eos_id = hf_vocab.eos_id;
+  classify_markers(read, {});
+  TokenId GgufVocabulary::* const keys[] = {&GgufVocabulary::eot_id, &GgufVocabulary::eom_id};
+  std::size_t num_keys = 0;
+  for (const TokenId id : hf_vocab.eos_ids) {
+    if (std::find(read.eos_ids.begin(), read.eos_ids.end(), id) != read.eos_ids.end()) continue;
+    if (num_keys == std::size(keys)) return cannot(root, "more than two eos_token_id without a usual name");
+    out.*keys[num_keys++] = id;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
@@ -240,6 +258,7 @@ Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
   const JsonView root(file.root, "tokenizer.json");
   DUNLIN_ASSIGN(vocab, hf::HfVocab::make(file, config, more_eos_ids));
   GgufVocabulary out;
+  DUNLIN_TRY(set_more_ends(root, vocab, out));
   DUNLIN_TRY(set_model(root, file, vocab, out));
   DUNLIN_ASSIGN(around, hf::read_added_around(root, vocab, config));
   out.adds_bos = !around.prefix_ids.empty();

@@ -15,7 +15,7 @@
 namespace dunlin {
 
 struct GgufVocabulary {
-  std::string model;                // tokenizer.ggml.model: "gpt2" or "bert"
+  std::string model;                // tokenizer.ggml.model: "gpt2", "llama" or "bert"
   std::string pretokenizer;         // tokenizer.ggml.pre
   std::vector<std::string> tokens;  // as stored; ids are indices
   std::vector<std::int32_t> types;  // TokenType of each
@@ -23,6 +23,7 @@ struct GgufVocabulary {
   std::vector<float> scores;        // [tokens.size()] of SentencePiece's, else empty
   TokenId bos_id = -1;              // -1: none
   TokenId eos_id = -1;
+  TokenId eot_id = -1, eom_id = -1;  // two more ends of a text, if names don't tell them
   TokenId unknown_id = -1;
   // BERT's special tokens.
   TokenId cls_id = -1, separator_id = -1, padding_id = -1, mask_id = -1;

@@ -86,6 +86,24 @@ TEST(GgufVocabulary, says_what_sentence_piece_does_with_spaces) {
   EXPECT_NE(prefix().find("Lowercase"), std::string::npos) << prefix();
 }
 
+TEST(GgufVocabulary, has_the_ends_that_their_names_do_not_tell) {
+  const std::string file = read_file(kFolder + "hf-bpe-bytefallback/tokenizer.json");
+  const auto with_ends = [&](const std::vector<TokenId>& ids) {
+    return to_gguf_vocabulary(file, {}, ids);
+  };
+  const auto three = with_ends({100, 101, 102, 100});
+  ASSERT_TRUE(three) << three.error().message();
+  EXPECT_EQ(three->eos_id, 100);
+  EXPECT_EQ(three->eot_id, 101);
+  EXPECT_EQ(three->eom_id, 102);
+  const auto one = with_ends({100});
+  ASSERT_TRUE(one);
+  EXPECT_EQ(one->eot_id, -1);
+  const auto four = with_ends({100, 101, 102, 103});
+  ASSERT_FALSE(four);
+  EXPECT_NE(four.error().message().find("eos_token_id"), std::string::npos);
+}
+
 TEST(GgufVocabulary, other_models_are_refused_by_name) {
   const auto made = to_gguf_vocabulary(read_file(kFolder + "hf-unigram/tokenizer.json"), {}, {});
   ASSERT_FALSE(made);

@@ -4,7 +4,9 @@ folder leaves no file.
 Usage: convert_test.py PATH_TO_DUNLIN PATH_TO_TESTS"""
 
 import json
+import os
 import pathlib
+import shutil
 import signal
 import struct
 import subprocess
@@ -17,9 +19,9 @@ import unittest
 DUNLIN, TESTS = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
-def dunlin(*arguments):
+def dunlin(*arguments, env=None):
     return subprocess.run([DUNLIN, *map(str, arguments)], capture_output=True, text=True, timeout=60,
-                          check=False)
+                          check=False, env=env)
 
 
 class ConvertTest(unittest.TestCase):
@@ -53,6 +55,21 @@ class ConvertTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("already there", done.stderr)
         self.assertEqual(out.read_text(), "mine")
+
+    def test_a_folder_that_was_pulled_goes_by_its_name(self):
+        pulled = self.folder / "cache" / "models" / "hf" / "org" / "tiny"
+        shutil.copytree(self.model, pulled)
+        (pulled / ".complete").touch()
+        out = self.folder / "pulled.gguf"
+        done = dunlin("convert", "--no-vocabulary", "--offline", "org/tiny", out,
+                      env={**os.environ, "DUNLIN_CACHE": str(self.folder / "cache")})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(dunlin("inspect", out).returncode, 0)
+
+    def test_what_is_no_folder_is_said_to_be_none(self):
+        done = dunlin("convert", self.model / "model.safetensors", self.folder / "none.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is a file", done.stderr)
 
     def test_a_wrong_folder_leaves_no_file(self):
         out = self.folder / "none.gguf"

@@ -5,6 +5,7 @@ Usage: folder_test.py PATH_TO_DUNLIN PATH_TO_TESTS"""
 
 import json
 import pathlib
+import struct
 import subprocess
 import sys
 import tarfile
@@ -146,6 +147,33 @@ class FolderTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"pre_tokenizer", done.stderr)
         self.assertFalse((self.model.parent / "other.gguf").exists())
+
+    def test_ends_of_a_text_that_have_no_known_name_are_converted(self):
+        config = json.loads((self.model / "config.json").read_text())
+        self.write("config.json", {**config, "eos_token_id": 256})
+        self.write("generation_config.json", {"eos_token_id": [256, 7, 9]})
+        out = self.model.parent / "ends.gguf"
+        done = dunlin("convert", self.model, out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        written = out.read_bytes()
+        for key, token in ((b"eos", 256), (b"eot", 7), (b"eom", 9)):
+            self.assertIn(b"tokenizer.ggml." + key + b"_token_id" + struct.pack("<II", 4, token), written)
+
+    def test_convert_refuses_a_tokenizer_that_run_refuses_and_in_its_words(self):
+        broken = {name: tokenizer() for name in ("merges", "rows", "type")}
+        del broken["merges"]["model"]["merges"]
+        broken["rows"]["model"]["vocab"]["beyond the weights"] = 400
+        broken["type"]["model"]["type"] = "Nosuch"
+        for name, file in broken.items():
+            with self.subTest(name):
+                self.write("tokenizer.json", file)
+                out = self.model.parent / "broken.gguf"
+                done = dunlin("convert", self.model, out)
+                self.assertEqual(done.returncode, 1)
+                self.assertFalse(out.exists())
+                run = dunlin("run", self.model, "Hi")
+                self.assertEqual(run.returncode, 1)
+                self.assertIn(run.stderr.decode().strip(), done.stderr.decode())
 
     def test_inspect_shows_what_it_shows_of_a_file(self):
         out = self.model.parent / "converted.gguf"
