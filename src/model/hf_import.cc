@@ -34,7 +34,8 @@ std::vector<float> llama3_factors(const HfConfig& rope, double theta, std::int64
     return {};
   }
   std::vector<float> factors;
-  for (std::int64_t i = 0; i < dims / 2; ++i) {
+  constexpr std::int64_t kMaxDims = 1 << 12;  // more are refused later, by their own name
+  for (std::int64_t i = 0; i < std::min(dims, kMaxDims) / 2; ++i) {
     const double frequency =
         std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
     const double turns = original_context * frequency / (2 * std::numbers::pi);

@@ -38,6 +38,24 @@ void refuse(const HfConfig& config, std::string message) {
   config.refuse(StatusCode::kUnimplemented, std::move(message));
 }
 
+void refuse_layer_types(const HfConfig& config, const Architecture& architecture) {
+  const std::vector<std::string> types = config.words("layer_types");
+  if (types.empty()) return;
+  const std::int64_t num_layers = config.integer("num_hidden_layers");
+  if (std::int64_t(types.size()) != num_layers) {
+    config.refuse(StatusCode::kInvalidArgument,
+                  fmt::format("layer_types has {} entries, but num_hidden_layers is {}",
+                              types.size(), num_layers));
+  }
+  if (architecture.knows_windows) return;
+  for (const std::string& type : types) {
+    if (type != "full_attention") {
+      refuse(config, fmt::format("layer_types has {}; architecture {} knows full_attention only",
+                                 quote_for_message(type), architecture.name));
+    }
+  }
+}
+
 }  // namespace
 
 void refuse_unsupported(const HfConfig& config, const Architecture& architecture) {
@@ -59,13 +77,7 @@ void refuse_unsupported(const HfConfig& config, const Architecture& architecture
   for (const std::string_view key : kMissing) {
     if (config.has(key)) refuse(config, fmt::format("{} is not supported", key));
   }
-  if (architecture.knows_windows) return;
-  for (const std::string& type : config.words("layer_types")) {
-    if (type != "full_attention") {
-      refuse(config, fmt::format("layer_types has {}; architecture {} knows full_attention only",
-                                 quote_for_message(type), architecture.name));
-    }
-  }
+  refuse_layer_types(config, architecture);
 }
 
 void refuse_missing_biases(const HfConfig& config,

@@ -34,6 +34,7 @@ class ChangedConfig {
     DUNLIN_ASSIGN(checkpoint, open_checkpoint(scratch_.path()));
     return read_config(*checkpoint);
   }
+  const std::string& path() const { return scratch_.path(); }
   std::string refusal() const {
     const auto config = read();
     return config ? "" : config.error().message();
@@ -64,8 +65,16 @@ TEST(HfRefusals, name_the_key_of_what_is_not_computed) {
       {"llama", "mlp_bias", true},
       {"qwen3", "attention_bias", true},
       {"deepseek-v2", "attention_bias", true},
-      {"granite", "layer_types", {"sliding_attention", "full_attention"}},
-      {"mistral-swa", "layer_types", {"chunked_attention", "full_attention"}},
+      {"granite", "layer_types", {"full_attention", "sliding_attention", "full_attention"}},
+      {"mistral-swa", "layer_types", {"chunked_attention", "full_attention", "full_attention"}},
+      {"granite", "layer_types", {"full_attention", "full_attention"}},
+      {"gemma2", "layer_types", {"sliding_attention", "full_attention"}},
+      {"qwen3", "layer_types", json(4, "full_attention")},
+      {"deepseek-v2", "topk_method", "anything"},
+      {"gemma3",
+       "rope_parameters",
+       {{"full_attention", {{"rope_theta", 1e6}}},
+        {"sliding_attention", {{"rope_theta", 1e4}, {"rope_type", "yarn"}}}}},
       {"llama", "hidden_act", 3},
   };
   for (const auto& [name, key, value] : cases) {
@@ -82,7 +91,7 @@ TEST(HfRefusals, let_the_architectures_own_values_pass) {
       {"llama-mha-bias", "attention_bias", true},
       {"gemma3", "hidden_act", "anything"},  // what Gemma's files say there is not read
       {"gemma3", "use_bidirectional_attention", false},
-      {"glm4", "layer_types", json::array({"full_attention"})},
+      {"glm4", "layer_types", json(3, "full_attention")},
       {"llama", "clip_qkv", nullptr},
   };
   for (const auto& [name, key, value] : cases)
@@ -131,6 +140,7 @@ TEST(HfImport, errors_name_the_keys_of_config_json) {
       {"llama", {{"intermediate_size", -5}}, "intermediate_size is -5"},
       {"llama", {{"max_position_embeddings", 0}}, "max_position_embeddings is 0"},
       {"mixtral", {{"num_experts_per_tok", 99}}, "num_experts_per_tok is 99"},
+      {"llama31-rope", {{"head_dim", 1LL << 40}}, "head_dim is 1099511627776"},
   };
   for (const auto& [name, changes, words] : cases) {
     const std::string message = ChangedConfig(name, changes).refusal();

@@ -105,6 +105,10 @@ constexpr HfTensorName kHfTensors[] = {
     {"attn_v_b", "self_attn.kv_b_proj", make_v_b},
 };
 
+constexpr SupportedWords kHfWords[] = {
+    kSilu[0],
+    {"topk_method", "greedy group_limited_greedy noaux_tc"},
+};
 constexpr SupportedFlag kHfFlags[] = {{"rope_interleave", true}};
 constexpr std::array<std::string_view, 2> kHfClasses = {"DeepseekV2ForCausalLM",
                                                         "DeepseekV3ForCausalLM"};
@@ -118,6 +122,7 @@ const Architecture& deepseek2_architecture() {
       .configure = configure,
       .import = import,
       .hf_tensors = kHfTensors,
+      .hf_words = kHfWords,
       .hf_flags = kHfFlags,
       .knows_windows = false,
   };

@@ -3,7 +3,11 @@
 // Gemma Team, "Gemma 3 Technical Report", 2025.
 #include <array>
 #include <cmath>
+#include <string>
 
+#include <fmt/format.h>
+
+#include "base/quote.h"
 #include "model/hf_transforms.h"
 #include "model/layer_patterns.h"
 #include "model/registry.h"
@@ -53,8 +57,16 @@ void import(HfImport& import) {
   if (ropes.has("full_attention")) {
     const HfConfig global = ropes.object("full_attention");
     import.set_rope(global, global.number("rope_theta"));
-    import.set_number("rope.freq_base_swa",
-                      ropes.object("sliding_attention").number("rope_theta", 10000.0));
+    const HfConfig local = ropes.object("sliding_attention");
+    import.set_number("rope.freq_base_swa", local.number("rope_theta", 10000.0));
+    if (const std::string type = local.word("rope_type", "default"); type != "default") {
+      config.refuse(
+          StatusCode::kUnimplemented,
+          fmt::format(
+              "rope_parameters.sliding_attention.rope_type {} is not supported; supported is "
+              "default",
+              quote_for_message(type)));
+    }
   } else {
     import.copy_number("rope.freq_base_swa", "rope_local_base_freq");
   }
