@@ -33,7 +33,7 @@ class Checkpoint : public WeightSource {
   // All tensors under their canonical names; those that have none under their own. Thread-safe,
   // even beside prepare() and discard().
   virtual std::vector<CheckpointTensor> tensors() const = 0;
-  // A message about metadata in the words of the container: it may have other names for the keys.
+  // A message about a key or a tensor in the words of the container: it may have other names.
   virtual Status in_own_words(Status status) const { return status; }
   // kDataLoss where a file was shortened or grew since it was opened.
   virtual Outcome check_unchanged() const = 0;

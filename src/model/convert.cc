@@ -197,8 +197,8 @@ Outcome convert_to_gguf(const HfCheckpoint& checkpoint, const std::string& path,
     const auto fill = [&](std::span<std::byte> out) {
       Outcome made = maker.make(entry.second, out);
       if (made || made.error().code() == StatusCode::kCancelled) return made;
-      return Outcome(tl::unexpected<Status>(made.error().with_prefix(
-          fmt::format("{}: tensor {}", checkpoint.path(), quote_for_message(entry.first)))));
+      return Outcome(tl::unexpected<Status>(checkpoint.in_own_words(made.error().with_prefix(
+          fmt::format("{}: tensor {}", checkpoint.path(), quote_for_message(entry.first))))));
     };
     writer.add_tensor(entry.first, entry.second.dtype, shape_of(entry.second), fill);
   }

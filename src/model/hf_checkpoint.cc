@@ -1,5 +1,6 @@
 #include "model/hf_checkpoint.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -102,9 +103,32 @@ std::optional<MetadataValue> HfCheckpoint::metadata(std::string_view key) const 
 
 Status HfCheckpoint::in_own_words(Status status) const {
   std::string message = status.message();
-  if (!replace_keys(metadata_, message)) return status;
-  if (message.starts_with(folder_ + ": ")) message.insert(folder_.size(), "/config.json");
+  const bool is_of_config = replace_keys(metadata_, message);
+  if (is_of_config && message.starts_with(folder_ + ": "))
+    message.insert(folder_.size(), "/config.json");
+  replace_tensor(message);
   return Status(status.code(), std::move(message));
+}
+
+// "tensor blk.0.attn_q.weight" by what the files call it, if it is in one.
+void HfCheckpoint::replace_tensor(std::string& message) const {
+  constexpr std::string_view kBefore = "tensor ";
+  std::size_t begin = message.find(kBefore);
+  if (begin == message.npos) return;
+  begin += kBefore.size();
+  if (message.compare(begin, 1, "'") == 0) ++begin;
+  const std::size_t end = std::min(message.find_first_of("': ", begin), message.size());
+  const std::string name = message.substr(begin, end - begin);
+  const Architecture& architecture =
+      *find_architecture(std::get<std::string>(metadata_.find("general.architecture")->second));
+  for (const SafetensorsTensor& stored : weights_->tensors()) {
+    const auto names = canonical_names(architecture, stored.name);
+    const bool is_it = std::any_of(names.begin(), names.end(),
+                                   [&](const CanonicalName& made) { return made.name == name; });
+    if (!is_it) continue;
+    message.replace(begin, end - begin, stored.name);
+    return;
+  }
 }
 
 std::vector<CheckpointTensor> HfCheckpoint::tensors() const {

@@ -46,6 +46,7 @@ class HfCheckpoint final : public Checkpoint {
   Outcome add(const HfConfig& config, const HfTensor& stored, std::string name,
               HfTransform transform);
   void add_vectors();
+  void replace_tensor(std::string& message) const;
 
   std::string folder_;
   std::shared_ptr<const Safetensors> weights_;

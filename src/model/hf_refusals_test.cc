@@ -132,6 +132,26 @@ TEST(HfImport, takes_the_layer_types_of_mistral) {
   EXPECT_EQ(mixed.substr(0, 2), "fw");
 }
 
+TEST(HfImport, errors_name_the_tensors_of_the_files) {
+  const std::tuple<const char*, json, const char*> cases[] = {
+      {"llama", {{"num_key_value_heads", 1}}, "tensor model.layers.0.self_attn.k_proj.weight is"},
+      {"llama",
+       {{"num_hidden_layers", 2}},
+       "tensor 'model.layers.2.self_attn.k_proj.weight' is not"},
+      {"phi3", {{"num_key_value_heads", 1}}, "tensor model.layers.0.self_attn.qkv_proj.weight is"},
+      {"gpt2", {{"n_inner", 8}}, "tensor transformer.h.0.mlp.c_fc.weight is"},
+      {"llama", {{"vocab_size", 7}}, "is 7, but tensor model.embed_tokens.weight has 320 rows"},
+  };
+  for (const auto& [name, changes, words] : cases) {
+    const ChangedConfig changed(name, changes);
+    const auto opened = open_model(changed.path(), {});
+    ASSERT_FALSE(opened) << name << changes;
+    const std::string& message = opened.error().message();
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+    EXPECT_EQ(message.find("blk."), std::string::npos) << message;
+  }
+}
+
 TEST(HfImport, errors_name_the_keys_of_config_json) {
   const std::tuple<const char*, json, const char*> cases[] = {
       {"llama", {{"num_hidden_layers", 0}}, "num_hidden_layers is 0"},

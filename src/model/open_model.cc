@@ -84,7 +84,10 @@ Result<OpenedModel> open_model(std::shared_ptr<const Checkpoint> checkpoint,
   DUNLIN_ASSIGN(config, read_config(*checkpoint));
   DUNLIN_TRY(check_checkpoint(config, *checkpoint));
   auto model = load_model(*checkpoint, config, options);
-  if (!model) return tl::unexpected(model.error().with_prefix(checkpoint->path()));
+  if (!model) {
+    return tl::unexpected<Status>(
+        checkpoint->in_own_words(model.error().with_prefix(checkpoint->path())));
+  }
   DUNLIN_TRY(checkpoint->check_unchanged());
   const ModelSummary summary = summarize_tensors(*checkpoint, config, options.recipe);
   return OpenedModel{std::move(checkpoint), std::move(config), summary, std::move(*model)};

@@ -153,7 +153,7 @@ TEST_F(ConvertFaults, a_value_that_is_no_number_is_refused_in_every_type) {
   make(NAN);
   for (const char* recipe : {"f32", "f16", "q8_0", "q4_0", "q6_k", ""}) {
     const std::string message = refusal(recipe);
-    EXPECT_NE(message.find("blk.0.attn_q.weight"), std::string::npos) << message;
+    EXPECT_NE(message.find("model.layers.0.self_attn.q_proj.weight"), std::string::npos) << message;
     EXPECT_NE(message.find("row 0"), std::string::npos) << message;
   }
 }

@@ -86,9 +86,10 @@ int read_vocab_size(Hparams& hparams) {
   }
   const std::int64_t rows = embedding->rows();
   const int vocab_size = static_cast<int>(std::min<std::int64_t>(rows, kMaxInt));
-  if (hparams.count("vocab_size", 1, kMaxInt, vocab_size) != vocab_size) {
-    hparams.refuse(StatusCode::kInvalidArgument,
-                   fmt::format("vocab_size is not the {} rows of token_embd.weight", rows));
+  if (const int said = hparams.count("vocab_size", 1, kMaxInt, vocab_size); said != vocab_size) {
+    hparams.refuse(
+        StatusCode::kInvalidArgument,
+        fmt::format("vocab_size is {}, but tensor token_embd.weight has {} rows", said, rows));
   }
   return vocab_size;
 }

@@ -311,8 +311,10 @@ Outcome check_tensors(const ModelConfig& config, const WeightSource& source) {
 }
 
 Outcome check_checkpoint(const ModelConfig& config, const Checkpoint& checkpoint) {
-  if (const Outcome complete = check_tensors(config, checkpoint); !complete)
-    return tl::unexpected<Status>(complete.error().with_prefix(checkpoint.path()));
+  if (Outcome complete = check_tensors(config, checkpoint); !complete) {
+    return tl::unexpected<Status>(
+        checkpoint.in_own_words(complete.error().with_prefix(checkpoint.path())));
+  }
   Weights weights;
   std::unordered_set<std::string> known;
   for (TensorSlot& slot : tensor_slots(config, weights)) {
@@ -320,10 +322,10 @@ Outcome check_checkpoint(const ModelConfig& config, const Checkpoint& checkpoint
   }
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {
     if (!known.contains(tensor.name)) {
-      return fail(
+      return tl::unexpected<Status>(checkpoint.in_own_words(Status(
           StatusCode::kUnimplemented,
           fmt::format("{}: tensor {} is not part of architecture {} as supported here",
-                      checkpoint.path(), quote_for_message(tensor.name), config.architecture));
+                      checkpoint.path(), quote_for_message(tensor.name), config.architecture))));
     }
   }
   return {};
