@@ -15,6 +15,7 @@ namespace {
 static_assert(kAttentionSplit == kTileSplit);
 using Plan = AttentionScratch::Plan;
 using Tile = AttentionPlanTile;
+using Stage = AttentionStage;
 
 constexpr double kLog2E = 1.4426950408889634;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
@@ -31,14 +32,38 @@ struct Call {
   int heads_per_kv_head() const { return params.num_heads / layer.num_kv_heads; }
   std::int64_t o_stride() const { return attention_o_stride(layer.head_dim_v); }
   int token_of(const Tile& tile, int row) const {
-    return tile.first_token + row % tile.rows_of_kv_head() / tile.num_heads;
+    const int idx = row % tile.rows_of_kv_head() / tile.num_heads;
+    if (tile.first_member < 0) return tile.first_token + idx;
+    const int seq = plan.shared().seq_of(tile.first_member + idx);
+    return batch.query_start_loc[static_cast<std::size_t>(seq)];
   }
   int head_of(const Tile& tile, int row) const {
     const int kv_head = tile.kv_head + row / tile.rows_of_kv_head();
     return kv_head * heads_per_kv_head() + tile.first_head + row % tile.num_heads;
   }
+  // What a row's prefix has come to, or nothing.
+  void begin(const Tile& tile, int row, float& m, float& l, float* o) const {
+    m = kNothing;
+    l = 0;
+    if (tile.begin_row < 0) {
+      std::fill_n(o, o_stride(), 0.0f);
+      return;
+    }
+    const std::int64_t at = tile.begin_row + head_of(tile, row);
+    m = plan.partial_m()[at];
+    l = plan.partial_l()[at];
+    std::copy_n(plan.partial_o() + at * o_stride(), o_stride(), o);
+  }
   void finish(const Tile& tile, int row, float m, float l, const float* o) const {
     const int head = head_of(tile, row);
+    if (tile.first_member >= 0) {
+      const std::int64_t member = tile.first_member + row / tile.num_heads;
+      const std::int64_t at = member * params.num_heads + head;
+      plan.partial_m()[at] = m;
+      plan.partial_l()[at] = l;
+      std::copy_n(o, o_stride(), plan.partial_o() + at * o_stride());
+      return;
+    }
     const float sink =
         params.sinks == nullptr ? kNothing : static_cast<float>(params.sinks[head] * kLog2E);
     kernels.finish_row(
@@ -64,7 +89,9 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
     float* scaled = scratch.q + r;
     for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = q[d] * scale;
     const AttentionRange range =
-        visible_range(call.params, call.batch, call.layer, tile.seq, token);
+        tile.first_member >= 0
+            ? AttentionRange{tile.begin, tile.end}
+            : visible_range(call.params, call.batch, call.layer, tile.seq, token);
     rows.begin[static_cast<std::size_t>(r)] = range.begin;
     rows.end[static_cast<std::size_t>(r)] = range.end;
   }
@@ -92,9 +119,10 @@ void run_straight(const Call& call, const Tile& tile, const AttentionWorkerScrat
   gather_rows(call, tile, scratch, rows);
   const std::int64_t stride = call.o_stride();
   std::array<float, kMaxTileRows> m, l, part_m, part_l;
-  m.fill(kNothing);
-  l.fill(0);
-  std::fill_n(scratch.o, tile.num_rows() * stride, 0.0f);
+  for (int r = 0; r < tile.num_rows(); ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    call.begin(tile, r, m[i], l[i], scratch.o + r * stride);
+  }
   for (std::int64_t split = tile.first_split(); split < tile.end_split(); ++split) {
     call.kernels.attend_split(rows.tile, split, part_m.data(), part_l.data(), scratch.part_o);
     for (std::size_t r = 0; r < static_cast<std::size_t>(tile.num_rows()); ++r) {
@@ -127,8 +155,8 @@ void merge_divided(const Call& call, const Tile& tile, int first, int end,
                    const AttentionWorkerScratch& scratch) {
   const std::int64_t stride = call.o_stride(), rows = tile.num_rows();
   for (int r = first; r < end; ++r) {
-    float m = kNothing, l = 0;
-    std::fill_n(scratch.o, stride, 0.0f);
+    float m, l;
+    call.begin(tile, r, m, l, scratch.o);
     for (std::int64_t split = tile.first_split(); split < tile.end_split(); ++split) {
       const std::int64_t at = tile.partial_row + (split - tile.first_split()) * rows + r;
       call.kernels.merge_partial(stride, call.plan.partial_m()[at], call.plan.partial_l()[at],
@@ -136,6 +164,29 @@ void merge_divided(const Call& call, const Tile& tile, int first, int end,
     }
     call.finish(tile, r, m, l, scratch.o);
   }
+}
+
+void run_stage(ThreadPool& pool, const Call& call, const Stage& stage) {
+  pool.parallel_for(stage.num_chunks(), [&](int chunk, int worker) {
+    const AttentionWorkerScratch memory = call.plan.worker(worker);
+    for (const AttentionPlanWork& work : stage.chunk(chunk)) {
+      const Tile& tile = stage.tiles[static_cast<std::size_t>(work.tile)];
+      if (tile.partial_row < 0)
+        run_straight(call, tile, memory);
+      else
+        run_part(call, tile, work, memory);
+    }
+  });
+  if (stage.divided.empty()) return;
+  // Each in as many parts as there are threads.
+  const int parts = pool.num_threads();
+  pool.parallel_for(static_cast<int>(stage.divided.size()) * parts, [&](int i, int worker) {
+    const std::int32_t idx = stage.divided[static_cast<std::size_t>(i / parts)];
+    const Tile& tile = stage.tiles[static_cast<std::size_t>(idx)];
+    const int part = i % parts, rows = tile.num_rows();
+    merge_divided(call, tile, rows * part / parts, rows * (part + 1) / parts,
+                  call.plan.worker(worker));
+  });
 }
 
 }  // namespace
@@ -150,26 +201,8 @@ void attention_with(ThreadPool& pool, const FloatKernels& kernels, const Attenti
   }
   plan.build(params, batch, layer, pool.num_threads());
   const Call call{kernels, params, batch, layer, out, plan};
-  pool.parallel_for(plan.num_chunks(), [&](int chunk, int worker) {
-    const AttentionWorkerScratch memory = plan.worker(worker);
-    for (const AttentionPlanWork& work : plan.chunk(chunk)) {
-      const Tile& tile = plan.tiles()[static_cast<std::size_t>(work.tile)];
-      if (tile.partial_row < 0)
-        run_straight(call, tile, memory);
-      else
-        run_part(call, tile, work, memory);
-    }
-  });
-  const std::span<const std::int32_t> divided = plan.divided();
-  if (divided.empty()) return;
-  // Each in as many parts as there are threads.
-  const int parts = pool.num_threads();
-  pool.parallel_for(static_cast<int>(divided.size()) * parts, [&](int i, int worker) {
-    const std::int32_t idx = divided[static_cast<std::size_t>(i / parts)];
-    const Tile& tile = plan.tiles()[static_cast<std::size_t>(idx)];
-    const int part = i % parts, rows = tile.num_rows();
-    merge_divided(call, tile, rows * part / parts, rows * (part + 1) / parts, plan.worker(worker));
-  });
+  if (plan.prefixes().num_chunks() > 0) run_stage(pool, call, plan.prefixes());
+  run_stage(pool, call, plan.own());
 }
 
 void attention(ThreadPool& pool, Isa isa, const AttentionParams& params,

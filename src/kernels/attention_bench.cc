@@ -1,9 +1,11 @@
 // Attention in Qwen2.5-0.5B's shape (14 heads, 2 KV heads, 64 dimensions, 24 layers, f16) and in
-// those of DeepSeek-V2-Lite and V3 (latents of 512 + 64 dimensions, 16 and 128 heads). Each
+// those of DeepSeek-V2-Lite and V3 (latents of 512 + 64 dimensions, 16 and 128 heads), and with a
+// prefix that sequences share. Each
 // iteration is a whole step's attention, over all layers, so that K and V come from memory and not
 // from a cache. GB/s: stored bytes read; GFLOPS: multiply-adds of the positions that are seen.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -18,11 +20,13 @@ struct Shape {
   bool values_in_keys;
 };
 constexpr Shape kQwen = {14, 2, 64, 64, 24, false};
+constexpr Shape kSmol = {9, 3, 64, 64, 30, false};
 constexpr Shape latent_shape(int heads) { return {heads, 1, 576, 512, 4, true}; }
 
 class Step {
  public:
-  Step(const Shape& shape, int num_seqs, int context, int queries, int threads)
+  // The first `shared` tokens of all sequences lie in the same blocks.
+  Step(const Shape& shape, int num_seqs, int context, int queries, int threads, int shared = 0)
       : shape_(shape), pool_(threads) {
     const std::int64_t k_bytes = std::int64_t{2} * shape.kv_heads * shape.dim_k * kKvBlockSize;
     const std::int64_t v_bytes = std::int64_t{2} * shape.kv_heads * shape.dim_v * kKvBlockSize;
@@ -45,6 +49,8 @@ class Step {
     // Neighbours in a sequence are not neighbours in the arena.
     for (std::size_t i = 0; i < tables_.size(); ++i)
       tables_[i] = static_cast<std::int32_t>(i * 7919 % tables_.size());
+    for (int s = 1; s < num_seqs; ++s)
+      std::copy_n(tables_.begin(), shared / kKvBlockSize, tables_.begin() + s * blocks);
     starts_.push_back(0);
     for (int s = 0; s < num_seqs; ++s) {
       for (int i = 0; i < queries; ++i) positions_.push_back(context - queries + i);
@@ -117,6 +123,20 @@ BENCHMARK(BM_Attention)
     ->ArgsProduct({{1}, {512, 8192, 32768}, {1}, {1, 2}})
     ->ArgsProduct({{32}, {512}, {1}, {1, 2}})
     ->ArgsProduct({{1}, {512, 8192}, {512}, {1, 2}})
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+// SmolLM2's shape and Qwen's, 32 sequences with 2,048 tokens. Arguments: KV heads (3: SmolLM2), of
+// the tokens those that all share, threads.
+void BM_SharedPrefix(benchmark::State& state) {
+  Step step(argument(state, 0) == 3 ? kSmol : kQwen, 32, 2048, 1, argument(state, 2),
+            argument(state, 1));
+  measure(state, step);
+}
+BENCHMARK(BM_SharedPrefix)
+    ->ArgNames({"kv_heads", "shared", "threads"})
+    ->ArgsProduct({{3, 2}, {0, 1792}, {1, 2}})
     ->MeasureProcessCPUTime()
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);

@@ -78,10 +78,13 @@ void AttentionScratch::Plan::reserve(int num_threads, std::int64_t max_tokens, i
   num_workers_ = num_threads;
   head_dim_k_ = head_dim_k;
   o_stride_ = attention_o_stride(head_dim_v);
-  tiles_.reserve(wanted.tiles);
-  divided_.reserve(wanted.divided);
-  works_.reserve(wanted.works);
-  chunk_begin_.reserve(wanted.works + 1);
+  shared_.reserve(max_tokens);
+  for (AttentionStage* stage : {&prefixes_, &own_}) {
+    stage->tiles.reserve(wanted.tiles);
+    stage->divided.reserve(wanted.divided);
+    stage->works.reserve(wanted.works);
+    stage->chunk_begin.reserve(wanted.works + 1);
+  }
   worker_floats_ = wanted.worker_floats;
   workers_ = Buffer(wanted.workers_bytes);
   partial_ml_ = Buffer(wanted.partial_ml_bytes);
@@ -96,10 +99,9 @@ std::int64_t attention_scratch_bytes(int num_threads, std::int64_t max_tokens, i
 }
 
 std::int64_t AttentionScratch::Plan::Sizes::all_bytes() const {
-  return static_cast<std::int64_t>(tiles * sizeof(AttentionPlanTile) +
-                                   works * sizeof(AttentionPlanWork) +
-                                   (works + 1 + divided) * sizeof(std::int32_t) + workers_bytes +
-                                   partial_ml_bytes + partial_o_bytes);
+  const std::size_t stage = tiles * sizeof(AttentionPlanTile) + works * sizeof(AttentionPlanWork) +
+                            (works + 1 + divided) * sizeof(std::int32_t);
+  return static_cast<std::int64_t>(2 * stage + workers_bytes + partial_ml_bytes + partial_o_bytes);
 }
 
 AttentionWorkerScratch AttentionScratch::Plan::worker(int idx) {
@@ -113,10 +115,10 @@ AttentionWorkerScratch AttentionScratch::Plan::worker(int idx) {
   return scratch;
 }
 
-std::span<const AttentionPlanWork> AttentionScratch::Plan::chunk(int i) const {
-  const auto begin = static_cast<std::size_t>(chunk_begin_[static_cast<std::size_t>(i)]);
-  const auto end = static_cast<std::size_t>(chunk_begin_[static_cast<std::size_t>(i) + 1]);
-  return std::span(works_).subspan(begin, end - begin);
+std::span<const AttentionPlanWork> AttentionStage::chunk(int i) const {
+  const auto begin = static_cast<std::size_t>(chunk_begin[static_cast<std::size_t>(i)]);
+  const auto end = static_cast<std::size_t>(chunk_begin[static_cast<std::size_t>(i) + 1]);
+  return std::span(works).subspan(begin, end - begin);
 }
 
 void AttentionScratch::Plan::build(const AttentionParams& params, const AttentionBatch& batch,
@@ -128,12 +130,43 @@ void AttentionScratch::Plan::build(const AttentionParams& params, const Attentio
                "a larger head than reserved");
   DUNLIN_CHECK(params.num_heads % layer.num_kv_heads == 0,
                "query heads must share KV heads evenly");
-  tiles_.clear();
+  // Larger groups of query heads fill a tile by themselves.
+  const bool may_share = params.num_heads / layer.num_kv_heads <= kMaxTileRows / 2;
+  shared_.find(params, batch, layer, may_share ? kMaxPartialRows / 2 / params.num_heads : 0);
+  num_partial_rows_ = std::int64_t{shared_.num_members()} * params.num_heads;
+  const std::int64_t row_cost = layer.head_dim_k + layer.head_dim_v;
+  prefixes_.tiles.clear();
+  add_prefix_tiles(params, layer);
+  cut_into_works(prefixes_, row_cost, num_threads);
+  own_.tiles.clear();
   const bool join =
       layer.num_kv_heads > 1 && splits_of(batch, layer) >= kSplitsToJoin * num_threads;
   for (int seq = 0; seq < static_cast<int>(batch.seq_lens.size()); ++seq)
     add_tiles(params, batch, layer, seq, join);
-  cut_into_works(layer.head_dim_k + layer.head_dim_v, num_threads);
+  cut_into_works(own_, row_cost, num_threads);
+}
+
+void AttentionScratch::Plan::add_prefix_tiles(const AttentionParams& params,
+                                              const PagedKvLayer& layer) {
+  const int group_size = params.num_heads / layer.num_kv_heads;
+  for (const SharedPrefixes::Group& group : shared_.groups()) {
+    const int most = kMaxTileRows / group_size;
+    const int cuts = (group.num_members + most - 1) / most;
+    AttentionPlanTile tile{};
+    tile.num_kv_heads = 1;
+    tile.num_heads = group_size;
+    tile.end = group.end;
+    tile.begin_row = tile.partial_row = -1;
+    for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; ++tile.kv_head) {
+      for (int cut = 0; cut < cuts; ++cut) {
+        const int first = group.num_members * cut / cuts;
+        tile.first_member = group.first_member + first;
+        tile.num_tokens = group.num_members * (cut + 1) / cuts - first;
+        tile.seq = shared_.seq_of(tile.first_member);
+        prefixes_.tiles.push_back(tile);
+      }
+    }
+  }
 }
 
 // Last tokens first: in a long prompt they see the most, and the longest work should begin early.
@@ -146,6 +179,7 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
   const int head_cuts = (group + kMaxTileRows - 1) / kMaxTileRows;
   const int heads_per_tile = (group + head_cuts - 1) / head_cuts;
   const int rows = (seq_end - seq_begin) * group;
+  const int member = shared_.member_of(seq);
   const int joined = join_kv_heads && rows <= kMaxJoinedRows
                          ? std::min(layer.num_kv_heads, kMaxTileRows / rows)
                          : 1;
@@ -153,16 +187,19 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
     const int begin = std::max(seq_begin, end - tokens_per_tile);
     AttentionPlanTile tile{};
     tile.seq = seq;
+    tile.first_member = -1;
     tile.first_token = begin;
     tile.num_tokens = end - begin;
-    tile.begin = visible_range(params, batch, layer, seq, begin).begin;
+    tile.begin =
+        std::max(visible_range(params, batch, layer, seq, begin).begin, shared_.end_of(seq));
     tile.end = visible_range(params, batch, layer, seq, end - 1).end;
+    tile.begin_row = member < 0 ? -1 : std::int64_t{member} * params.num_heads;
     tile.partial_row = -1;
     for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; tile.kv_head += joined) {
       tile.num_kv_heads = std::min(joined, layer.num_kv_heads - tile.kv_head);
       for (tile.first_head = 0; tile.first_head < group; tile.first_head += heads_per_tile) {
         tile.num_heads = std::min(heads_per_tile, group - tile.first_head);
-        tiles_.push_back(tile);
+        own_.tiles.push_back(tile);
       }
     }
   }
@@ -170,45 +207,46 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
 
 // Tiles that are too few to go round are divided along their splits, at the price of keeping the
 // partials; then works are put together to chunks.
-void AttentionScratch::Plan::cut_into_works(std::int64_t row_cost, int num_threads) {
+void AttentionScratch::Plan::cut_into_works(AttentionStage& stage, std::int64_t row_cost,
+                                            int num_threads) {
   std::int64_t total = 0;
-  for (const AttentionPlanTile& tile : tiles_)
+  for (const AttentionPlanTile& tile : stage.tiles)
     total += tile_rows_cost(tile) * (tile.end - tile.begin) * row_cost;
   const std::int64_t target =
       std::clamp(total / (num_threads * kChunksPerThread), kMinChunkCost, kMaxChunkCost);
-  const bool few = static_cast<int>(tiles_.size()) < num_threads * kChunksPerThread;
+  const bool few = static_cast<int>(stage.tiles.size()) < num_threads * kChunksPerThread;
 
-  works_.clear();
-  divided_.clear();
-  chunk_begin_.assign(1, 0);
-  std::int64_t partial_rows = 0, chunk_cost = 0;
-  for (std::size_t i = 0; i < tiles_.size(); ++i) {
-    AttentionPlanTile& tile = tiles_[i];
+  stage.works.clear();
+  stage.divided.clear();
+  stage.chunk_begin.assign(1, 0);
+  std::int64_t chunk_cost = 0;
+  for (std::size_t i = 0; i < stage.tiles.size(); ++i) {
+    AttentionPlanTile& tile = stage.tiles[i];
     const std::int64_t cost = tile_rows_cost(tile) * (tile.end - tile.begin) * row_cost;
     const std::int64_t first = tile.first_split(), splits = tile.end_split() - first;
     std::int64_t pieces = 1;
     if (few && num_threads > 1 && cost > target + target / 2 &&
-        partial_rows + splits * tile.num_rows() <= kMaxPartialRows) {
+        num_partial_rows_ + splits * tile.num_rows() <= kMaxPartialRows) {
       pieces = std::min({splits, (cost + target - 1) / target, kMaxPieces});
     }
     if (pieces > 1) {
-      tile.partial_row = partial_rows;
-      partial_rows += splits * tile.num_rows();
-      divided_.push_back(static_cast<std::int32_t>(i));
+      tile.partial_row = num_partial_rows_;
+      num_partial_rows_ += splits * tile.num_rows();
+      stage.divided.push_back(static_cast<std::int32_t>(i));
     }
     for (std::int64_t piece = 0; piece < pieces; ++piece) {
-      works_.push_back({static_cast<std::int32_t>(i),
-                        static_cast<std::int32_t>(first + splits * piece / pieces),
-                        static_cast<std::int32_t>(first + splits * (piece + 1) / pieces)});
+      stage.works.push_back({static_cast<std::int32_t>(i),
+                             static_cast<std::int32_t>(first + splits * piece / pieces),
+                             static_cast<std::int32_t>(first + splits * (piece + 1) / pieces)});
       chunk_cost += cost / pieces;
       if (chunk_cost >= target) {
-        chunk_begin_.push_back(static_cast<std::int32_t>(works_.size()));
+        stage.chunk_begin.push_back(static_cast<std::int32_t>(stage.works.size()));
         chunk_cost = 0;
       }
     }
   }
-  if (chunk_begin_.back() != static_cast<std::int32_t>(works_.size()))
-    chunk_begin_.push_back(static_cast<std::int32_t>(works_.size()));
+  if (stage.chunk_begin.back() != static_cast<std::int32_t>(stage.works.size()))
+    stage.chunk_begin.push_back(static_cast<std::int32_t>(stage.works.size()));
 }
 
 }  // namespace dunlin

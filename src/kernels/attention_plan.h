@@ -9,6 +9,7 @@
 
 #include "kernels/attention.h"
 #include "kernels/float_kernels.h"
+#include "kernels/shared_prefixes.h"
 #include "tensor/buffer.h"
 
 namespace dunlin {
@@ -24,9 +25,11 @@ AttentionRange visible_range(const AttentionParams& params, const AttentionBatch
 inline std::int64_t attention_o_stride(int head_dim_v) { return (head_dim_v + 15) / 16 * 16; }
 
 // Some tokens of one sequence with some query heads of one KV head, or of several neighbouring
-// ones, which a worker then reads together.
+// ones, which a worker then reads together. Or those of members of a SharedPrefixes::Group over
+// their prefix, a token each; its rows' (m, l, o) are where the members' own tiles begin.
 struct AttentionPlanTile {
-  int seq;
+  int seq;           // whose blocks are read
+  int first_member;  // -1: of one sequence
   int kv_head;
   int num_kv_heads;
   int first_head;  // within the KV head's query heads
@@ -34,6 +37,7 @@ struct AttentionPlanTile {
   int first_token;
   int num_tokens;
   std::int32_t begin, end;   // positions that any of them sees
+  std::int64_t begin_row;    // of head 0 in the states of prefixes; -1: begins with nothing
   std::int64_t partial_row;  // -1: runs in one piece; else where its partials begin
 
   int rows_of_kv_head() const { return num_tokens * num_heads; }
@@ -46,6 +50,17 @@ struct AttentionPlanTile {
 struct AttentionPlanWork {
   std::int32_t tile;
   std::int32_t first_split, end_split;
+};
+
+// Tiles that need nothing of each other, cut for the threads.
+struct AttentionStage {
+  std::vector<AttentionPlanTile> tiles;
+  std::vector<AttentionPlanWork> works;
+  std::vector<std::int32_t> chunk_begin;  // in works, and their end
+  std::vector<std::int32_t> divided;      // tiles to merge
+
+  int num_chunks() const { return static_cast<int>(chunk_begin.size()) - 1; }
+  std::span<const AttentionPlanWork> chunk(int i) const;
 };
 
 // Float arrays of one worker.
@@ -74,12 +89,12 @@ struct AttentionScratch::Plan {
   void build(const AttentionParams& params, const AttentionBatch& batch, const PagedKvLayer& layer,
              int num_threads);
 
-  std::span<const AttentionPlanTile> tiles() const { return tiles_; }
-  std::span<const std::int32_t> divided() const { return divided_; }  // tiles to merge
-  int num_chunks() const { return static_cast<int>(chunk_begin_.size()) - 1; }
-  std::span<const AttentionPlanWork> chunk(int i) const;
+  const SharedPrefixes& shared() const { return shared_; }
+  const AttentionStage& prefixes() const { return prefixes_; }  // to run first
+  const AttentionStage& own() const { return own_; }
 
   AttentionWorkerScratch worker(int idx);
+  // Rows of partials; the first num_members * num_heads are the states of prefixes.
   float* partial_m() { return partial_ml_.as<float>(); }
   float* partial_l() { return partial_m() + kMaxPartialRows; }
   float* partial_o() { return partial_o_.as<float>(); }
@@ -89,14 +104,14 @@ struct AttentionScratch::Plan {
   // run in one piece. Untouched pages cost nothing.
   static constexpr std::int64_t kMaxPartialRows = 16384;
 
+  void add_prefix_tiles(const AttentionParams& params, const PagedKvLayer& layer);
   void add_tiles(const AttentionParams& params, const AttentionBatch& batch,
                  const PagedKvLayer& layer, int seq, bool join_kv_heads);
-  void cut_into_works(std::int64_t row_cost, int num_threads);
+  void cut_into_works(AttentionStage& stage, std::int64_t row_cost, int num_threads);
 
-  std::vector<AttentionPlanTile> tiles_;
-  std::vector<AttentionPlanWork> works_;
-  std::vector<std::int32_t> chunk_begin_;
-  std::vector<std::int32_t> divided_;
+  SharedPrefixes shared_;
+  AttentionStage prefixes_, own_;
+  std::int64_t num_partial_rows_ = 0;  // in use
   std::int64_t max_tokens_ = 0;
   int num_workers_ = 0;
   int head_dim_k_ = 0;

@@ -151,9 +151,9 @@ TEST_P(AttentionTable, CutsManyHeadsOfOneKvHeadEvenly) {
   ThreadPool pool(1);
   AttentionFixture fixture({.heads = 128, .kv_heads = 1, .dim_k = 16, .dim_v = 16}, {20});
   fixture.run(fast(), fixture.params(), {{0, 19, 1}}, pool);
-  ASSERT_EQ(fixture.scratch().plan().tiles().size(), 2u);
-  EXPECT_EQ(fixture.scratch().plan().tiles()[0].num_heads, 64);
-  EXPECT_EQ(fixture.scratch().plan().tiles()[1].num_heads, 64);
+  ASSERT_EQ(fixture.scratch().plan().own().tiles.size(), 2u);
+  EXPECT_EQ(fixture.scratch().plan().own().tiles[0].num_heads, 64);
+  EXPECT_EQ(fixture.scratch().plan().own().tiles[1].num_heads, 64);
 }
 
 TEST_P(AttentionTable, EqualsTheReferenceWithWindowSoftcapSinksAndWithoutCausality) {
@@ -214,17 +214,17 @@ TEST_P(AttentionTable, DividesALongDecodeAmongThreads) {
   AttentionFixture fixture({.heads = 14, .kv_heads = 2}, {6000});
   ThreadPool one(1), four(4);
   const Floats straight = fixture.run(fast(), fixture.params(), {{0, 5999, 1}}, one);
-  EXPECT_TRUE(fixture.scratch().plan().divided().empty());
+  EXPECT_TRUE(fixture.scratch().plan().own().divided.empty());
   const Floats divided = fixture.run(fast(), fixture.params(), {{0, 5999, 1}}, four);
-  EXPECT_EQ(fixture.scratch().plan().divided().size(), 2u);
-  EXPECT_GE(fixture.scratch().plan().num_chunks(), 8);
+  EXPECT_EQ(fixture.scratch().plan().own().divided.size(), 2u);
+  EXPECT_GE(fixture.scratch().plan().own().num_chunks(), 8);
   EXPECT_EQ(straight, divided);
   // Two threads have splits enough to read both KV heads together.
   ThreadPool two(2);
   EXPECT_EQ(straight, fixture.run(fast(), fixture.params(), {{0, 5999, 1}}, two));
-  ASSERT_EQ(fixture.scratch().plan().tiles().size(), 1u);
-  EXPECT_EQ(fixture.scratch().plan().tiles()[0].num_kv_heads, 2);
-  EXPECT_EQ(fixture.scratch().plan().divided().size(), 1u);
+  ASSERT_EQ(fixture.scratch().plan().own().tiles.size(), 1u);
+  EXPECT_EQ(fixture.scratch().plan().own().tiles[0].num_kv_heads, 2);
+  EXPECT_EQ(fixture.scratch().plan().own().divided.size(), 1u);
   const Floats want = fixture.run(reference_float_kernels(), fixture.params(), {{0, 5999, 1}}, one);
   EXPECT_LT(greatest_difference(divided, want), 2e-6);
 }
@@ -236,9 +236,9 @@ TEST_P(AttentionTable, JoinsKvHeadsOfAnyNumberAndSize) {
     AttentionFixture fixture(shape, {2100, 40});
     const std::vector<QuerySpan> spans = {{0, 2099, 1}, {1, 39, 1}};
     const Floats joined = fixture.run(fast(), fixture.params(), spans, one);
-    EXPECT_GT(fixture.scratch().plan().tiles()[0].num_kv_heads, 1);
+    EXPECT_GT(fixture.scratch().plan().own().tiles[0].num_kv_heads, 1);
     EXPECT_EQ(joined, fixture.run(fast(), fixture.params(), spans, many));
-    EXPECT_EQ(fixture.scratch().plan().tiles()[0].num_kv_heads, 1);
+    EXPECT_EQ(fixture.scratch().plan().own().tiles[0].num_kv_heads, 1);
   }
 }
 
