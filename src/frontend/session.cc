@@ -42,11 +42,12 @@ class SessionImpl final : public Session {
     const bool with_tools = tools != vars.end() && !tools->empty();
     const ChatTemplate& chat_template =
         with_tools && parts_.tool_template ? *parts_.tool_template : *parts_.chat_template;
-    DUNLIN_ASSIGN(owned, chat_template.render(
-                             vars, std::chrono::duration_cast<std::chrono::seconds>(now).count()));
+    const auto owned =
+        chat_template.render(vars, std::chrono::duration_cast<std::chrono::seconds>(now).count());
+    if (!owned) return tl::unexpected(owned.error().with_prefix("the chat template"));
     std::vector<TextSegment> segments;
-    segments.reserve(owned.size());
-    for (const OwnedSegment& segment : owned) segments.push_back({segment.text, segment.trusted});
+    segments.reserve(owned->size());
+    for (const OwnedSegment& segment : *owned) segments.push_back({segment.text, segment.trusted});
     return parts_.tokenizer->encode(segments);
   }
 

@@ -49,6 +49,13 @@ TEST(Session, refuses_messages_where_the_model_has_no_template) {
   EXPECT_NE(ids.error().message().find("--chat-template"), std::string::npos);
 }
 
+TEST(Session, tells_what_the_template_says_against_the_messages) {
+  FakeSession fake(say("x"), "{{ raise_exception('roles must alternate') }}");
+  const auto ids = fake.session->chat_prompt(ordered_json::array(), {}, true);
+  ASSERT_FALSE(ids);
+  EXPECT_EQ(ids.error().message(), "the chat template: roles must alternate");
+}
+
 TEST(Session, puts_the_models_prefix_in_front_of_raw_prompts) {
   FakeSession fake(say("x"));
   EXPECT_EQ(*fake.session->completion_prompt("a<|end|>"),
