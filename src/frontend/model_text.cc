@@ -61,6 +61,7 @@ void add_eos_ids(const HfConfig& config, std::vector<TokenId>& ids) {
 struct FolderText {
   ModelText text;
   std::vector<TokenId> eos_ids;
+  std::optional<std::int64_t> vocab_size;  // rows of the weights, as config.json says
   HfTokenizerConfig config;
 };
 
@@ -94,6 +95,8 @@ Outcome read_generation(const std::string& folder, FolderText& out) {
     DUNLIN_ASSIGN(config, HfConfig::parse(*text_of(file), file->path()));
     add_eos_ids(config, out.eos_ids);
     if (name == "generation_config.json") read_sampling(config, out.text);
+    if (name == "config.json" && config.has("vocab_size"))
+      out.vocab_size = config.integer("vocab_size");
     DUNLIN_TRY(config.outcome());
   }
   constexpr int kAnyVocabulary = INT32_MAX;
@@ -129,6 +132,7 @@ Result<FolderText> read_folder(const std::string& folder) {
   FolderText out;
   DUNLIN_TRY(read_generation(folder, out));
   DUNLIN_ASSIGN(config, read_tokenizer_config(folder));
+  if (out.vocab_size) config.vocab_size = *out.vocab_size;
   out.config = std::move(config);
   DUNLIN_TRY(read_tokenizer(folder, out));
   return out;

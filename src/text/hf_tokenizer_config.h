@@ -1,6 +1,7 @@
 // tokenizer_config.json and chat_template.jinja of a Hugging Face folder.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,9 +22,12 @@ struct HfTokenizerConfig {
   std::optional<std::string> eos_token;
   std::optional<std::string> pad_token;
   std::optional<std::string> unk_token;
-  std::optional<bool> add_bos_token;          // where one is stated, both decide in place of
-  std::optional<bool> add_eos_token;          // tokenizer.json's post-processor
-  std::vector<hf::AddedToken> added_tokens;   // win over tokenizer.json's
+  std::optional<bool> add_bos_token;         // where one is stated, both decide in place of
+  std::optional<bool> add_eos_token;         // tokenizer.json's post-processor
+  std::vector<hf::AddedToken> added_tokens;  // win over tokenizer.json's
+  // What the weights have rows for. Added tokens behind are left out: Gemma 3's text models share
+  // a tokenizer with an image token that only the others know.
+  std::int64_t vocab_size = INT64_MAX;
   std::vector<NamedTemplate> chat_templates;  // a single one is named "default"
 
   // The template for messages: "tool_use" where tools come along and there is one, else "default",

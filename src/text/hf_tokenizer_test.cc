@@ -177,6 +177,23 @@ TEST(HfTokenizerTest, tokens_of_the_configuration_join_and_win_over_those_of_the
   EXPECT_EQ(tokenizer->token_bytes(5), "") << "an id without a token";
 }
 
+TEST(HfTokenizerTest, added_tokens_that_the_weights_have_no_rows_for_are_text) {
+  json file = small_file();
+  file["added_tokens"].push_back(added(5, "<x>", true));
+  file["added_tokens"].push_back(added(6, "<y>", true));
+  HfTokenizerConfig config =
+      config_of({{"added_tokens_decoder", {{"7", {{"content", "<z>"}, {"special", true}}}}}});
+  EXPECT_EQ(make(file, config)->vocab_size(), 8);
+  config.vocab_size = 6;
+  const auto tokenizer = make(file, config);
+  EXPECT_EQ(tokenizer->vocab_size(), 6);
+  EXPECT_EQ(tokenizer->encode("a<x>b", true), (Ids{1, 5, 2}));
+  EXPECT_EQ(tokenizer->encode("<y>", true), (Ids{0}));
+  // The model's own tokens must all have one.
+  config.vocab_size = 3;
+  EXPECT_EQ(make(small_file(), config)->vocab_size(), 5);
+}
+
 TEST(HfTokenizerTest, chat_templates_come_as_text_as_a_list_or_as_a_file) {
   const json list = {
       {"chat_template",

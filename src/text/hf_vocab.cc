@@ -189,12 +189,13 @@ Result<HfVocab> HfVocab::make(TokenizerFile& file, const HfTokenizerConfig& conf
     for (const JsonView& view : views) {
       DUNLIN_ASSIGN(id, view.integer("id", 0, kMaxTokenId));
       DUNLIN_ASSIGN(token, read_added_token(view, id));
-      added.push_back(std::move(token));
+      if (id < config.vocab_size) added.push_back(std::move(token));
     }
     DUNLIN_TRY(maker.add_tokens(added, "added_tokens"));
   }
-  DUNLIN_TRY(
-      maker.add_tokens(config.added_tokens, "added_tokens_decoder of tokenizer_config.json"));
+  std::vector<AddedToken> added = config.added_tokens;
+  std::erase_if(added, [&](const AddedToken& token) { return token.id >= config.vocab_size; });
+  DUNLIN_TRY(maker.add_tokens(added, "added_tokens_decoder of tokenizer_config.json"));
   DUNLIN_TRY(maker.name_specials(config, more_eos_ids));
   return std::move(maker).take();
 }

@@ -159,6 +159,17 @@ class FolderTest(unittest.TestCase):
         for key, token in ((b"eos", 256), (b"eot", 7), (b"eom", 9)):
             self.assertIn(b"tokenizer.ggml." + key + b"_token_id" + struct.pack("<II", 4, token), written)
 
+    def test_an_added_token_behind_the_weights_is_left_out(self):
+        greedy = self.run_once("--temperature", 0)
+        vocabulary = tokenizer()
+        vocabulary["added_tokens"].append({**vocabulary["added_tokens"][0], "id": 320, "content": "<image>"})
+        self.write("tokenizer.json", vocabulary)
+        self.assertEqual(self.run_once("--temperature", 0), greedy)
+        out = self.model.parent / "added.gguf"
+        self.assertEqual(dunlin("convert", self.model, out).returncode, 0)
+        done = dunlin("run", out, "Hi", "--max-tokens", 12, "--temperature", 0)
+        self.assertEqual(done.stdout, greedy)
+
     def test_convert_refuses_a_tokenizer_that_run_refuses_and_in_its_words(self):
         broken = {name: tokenizer() for name in ("merges", "rows", "type")}
         del broken["merges"]["model"]["merges"]
