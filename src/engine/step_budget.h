@@ -12,6 +12,9 @@
 //   both            what they need, but at least itl_s and at most kMaxStretch * itl_s
 // With both, nothing is stretched for a prompt that is late or can't be in time: under overload
 // itl_s wins.
+// Steps take longer than predicted now and then. The factor that 99 of 100 stay within is followed,
+// and where it is beyond kItlSlack, less than itl_s is planned, so that the 99th percentile of the
+// time between two steps stays within kItlSlack * itl_s.
 // While nobody decodes there is no limit. Whatever the limit, the first prompt of a step gets
 // kMinPromptTokens, so that a target that can't be met stops nobody.
 //
@@ -39,8 +42,10 @@ struct StepWork {
   }
 };
 
-// y = a * x0 + b * x1 with a, b >= 0 that drift: a Kalman filter, so that an observation changes
-// what it says something about, and only that.
+// y = a * x0 + b * x1 with a, b >= 0 that drift: least squares of relative errors over the last
+// twenty observations or so, held to the former a and b where these tell them not apart. An
+// observation far from the prediction counts as one that is less far, until some have come in a
+// row: then the machine is another.
 class DriftingFit {
  public:
   // `scale`: about how many times b goes into a.
@@ -52,16 +57,24 @@ class DriftingFit {
   bool is_empty() const { return is_empty_; }
 
  private:
+  double believable(double y, double predicted);
+  void solve();
+
   double scale_;
   bool is_empty_ = true;
   double a_ = 0, b_ = 0;
-  double paa_ = 0, pab_ = 0, pbb_ = 0;  // covariance
+  double s00_ = 0, s01_ = 0, s11_ = 0, s0y_ = 0, s1y_ = 0;  // weighted sums of products
+  int num_surprises_ = 0;                                   // in a row
 };
 
 class StepBudget {
  public:
   static constexpr int kMinPromptTokens = 4;
   static constexpr double kMaxStretch = 2;
+  static constexpr double kItlSlack = 1.1;
+  // A step takes at most so many times the prompt tokens that one has taken before: few tokens that
+  // seemed to take no time say nothing about many.
+  static constexpr int kMaxGrowth = 8;
 
   explicit StepBudget(const StepTargets& targets) : targets_(targets) {}
 
@@ -82,11 +95,15 @@ class StepBudget {
 
  private:
   double prompt_time(int begin, int num_tokens) const;
+  double planned_itl_s() const;
   double limit_s() const;
+  void observe_lateness(double factor);
 
   StepTargets targets_;
   DriftingFit decode_{8};
   DriftingFit prompt_{4096};
+  int most_tried_ = kMinPromptTokens;  // prompt tokens of a step
+  double lateness_ = 1;  // of 100 steps 99 take at most so many times their prediction
 
   // Of the current step.
   bool is_limited_ = false;
@@ -94,7 +111,7 @@ class StepBudget {
   double spent_s_ = 0;
   double expected_s_ = 0;  // of all prompts so far
   double needed_s_ = 0;    // the step that lets every prompt be in time; 0: none asks
-  bool has_spent_ = false;
+  int num_spent_ = 0;
   bool is_late_ = false;  // a prompt can't be in time
 };
 

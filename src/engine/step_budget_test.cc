@@ -16,12 +16,16 @@ constexpr int kNoLimit = std::numeric_limits<int>::max();
 struct Machine {
   double noise = 0.05;
   double position_s = 4e-7;
+  int late_every = 0;  // 0: never
+  int num_steps = 0;
   std::mt19937 random{1};
 
   double step(const StepWork& work) {
     const double exact = 0.01 + 0.002 * work.num_decode_tokens + 0.001 * work.num_prompt_tokens +
                          position_s * work.num_attended;
-    return exact * std::uniform_real_distribution(1 - noise, 1 + noise)(random);
+    const bool is_late = late_every > 0 && ++num_steps % late_every == 0;
+    return (is_late ? 1.5 : 1) * exact *
+           std::uniform_real_distribution(1 - noise, 1 + noise)(random);
   }
 };
 
@@ -96,6 +100,18 @@ TEST(StepBudget, FollowsAMachineThatBecomesSlower) {
   prefill(budget, machine, 8, 4000);
   const auto times = prefill(budget, machine, 8, 4000);
   EXPECT_LE(percentile(times, 0.95), 1.2 * 0.078);
+}
+
+// Every thirtieth step is half as long again, as beside another process.
+TEST(StepBudget, PlansForStepsThatAreLate) {
+  StepBudget budget({.itl_s = 0.1});
+  Machine machine;
+  machine.late_every = 30;
+  decode(budget, machine, 8, 50);
+  prefill(budget, machine, 8, 20'000);
+  const std::vector<double> times = prefill(budget, machine, 8, 20'000);
+  EXPECT_LT(percentile(times, 0.99), 1.2 * 0.1);
+  EXPECT_GT(percentile(times, 0.5), 0.07);
 }
 
 TEST(StepBudget, OneStepOutOfLineChangesLittle) {
