@@ -21,12 +21,16 @@ bool is_too_large(const float* src) {
   return std::any_of(src, src + kBlock, [](float x) { return !(std::fabs(x) <= kLargest); });
 }
 
+// As std::clamp, but of what is no number `high`: a scale may have overflowed, and casts want
+// numbers.
+float within(float x, float low, float high) { return std::max(low, std::min(high, x)); }
+
 // The whole numbers nearest to values / unit, from min to max.
 template <int kGroups>
 void to_units(const float* values, float unit, int min, int max, int* out) {
   for (int g = 0; g < kGroups; ++g) {
     const float units = unit == 0 ? 0.0f : std::nearbyint(values[g] / unit);
-    out[g] = static_cast<int>(std::clamp(units, static_cast<float>(min), static_cast<float>(max)));
+    out[g] = static_cast<int>(within(units, static_cast<float>(min), static_cast<float>(max)));
   }
 }
 
@@ -39,7 +43,7 @@ void to_codes(const float* src, const float* scales, const float* mins, int min_
   for (int g = 0; g < kGroups; ++g) {
     const float inverse = std::fabs(scales[g]) < 1e-30f ? 0.0f : 1.0f / scales[g];
     for (int j = kSize * g; j < kSize * (g + 1); ++j) {
-      const float units = std::clamp((src[j] - mins[g]) * inverse, low, high);
+      const float units = within((src[j] - mins[g]) * inverse, low, high);
       // As scale_search::nearest, from min_code up.
       codes[j] =
           static_cast<std::uint8_t>(static_cast<int>((units + 0x1.8p23f) - 0x1.8p23f) - min_code);
