@@ -27,11 +27,8 @@ def resident_bytes(server):
 
 
 def plan_of(server):
-    for line in server.output().splitlines():
-        event = json.loads(line)
-        if event["event"] == "memory":
-            return event
-    raise AssertionError("the server told no plan")
+    lines = server.wait_output(r'"event":"memory".*\n').splitlines()
+    return next(event for event in map(json.loads, lines) if event["event"] == "memory")
 
 
 def request_body(source):

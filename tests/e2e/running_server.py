@@ -57,7 +57,18 @@ class RunningServer:
         self.process.stdout.close()
 
     def output(self):
+        """What it has written since the last time."""
         return (self.process.stdout.read() or b"").decode(errors="replace")
+
+    def wait_output(self, pattern, seconds=30):
+        """The same, once the pattern is found in it: a line may come after its answer."""
+        deadline = time.monotonic() + seconds
+        text = self.output()
+        while not re.search(pattern, text):
+            assert time.monotonic() < deadline, f"no {pattern} after {seconds} s in: {text}"
+            time.sleep(0.01)
+            text += self.output()
+        return text
 
     def get(self, path, headers=None):
         request = urllib.request.Request(self.url + path, headers=headers or {})
