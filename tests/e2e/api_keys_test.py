@@ -4,12 +4,12 @@ it has. Usage: api_keys_test.py DUNLIN MAKE_TINY_MODEL"""
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 
 from api_client import post
 from running_server import RunningServer
+from tiny_model import tiny_model  # noqa: E402
 
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1:3]
 ONE, THIRTY = "key-of-the-one", "key-of-the-thirty"
@@ -18,17 +18,11 @@ ONE, THIRTY = "key-of-the-one", "key-of-the-thirty"
 class ApiKeys(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.model = os.path.join(cls.folder.name, "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, cls.model], check=True, stdout=subprocess.DEVNULL)
-        cls.keys = os.path.join(cls.folder.name, "keys")
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
+        cls.keys = os.path.join(os.path.dirname(cls.model), "keys")
         with open(cls.keys, "w") as file:
             file.write(f"# two keys\none {ONE}\nthirty {THIRTY} 1\n")
         os.chmod(cls.keys, 0o600)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
 
     def complete(self, server, key, prompt):
         body = {"prompt": prompt, "max_tokens": 800, "ignore_eos": True}
@@ -71,7 +65,7 @@ class ApiKeys(unittest.TestCase):
         self.assertLess(share, 0.6, served)
 
     def test_a_broken_file_is_told_with_its_line(self):
-        broken = os.path.join(self.folder.name, "broken")
+        broken = os.path.join(os.path.dirname(self.model), "broken")
         with open(broken, "w") as file:
             file.write("one 12345678\nonly-a-name\n")
         os.chmod(broken, 0o600)

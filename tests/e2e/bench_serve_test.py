@@ -18,6 +18,7 @@ import time
 import unittest
 
 from running_server import RunningServer, free_port
+from tiny_model import tiny_model  # noqa: E402
 
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1], sys.argv[2]
 CHUNK = b'data: {"choices":[{"index":0,"text":"a","finish_reason":null}]}\n\n'
@@ -184,17 +185,14 @@ class Misbehaving(unittest.TestCase):
 class AgainstDunlin(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        model = str(pathlib.Path(cls.folder.name) / "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, model], check=True)
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
         template = "{% for m in messages %}{{ m.content }}{% endfor %}"
-        cls.server = RunningServer(DUNLIN, model, "--api-key", "k", "--chat-template", template, "--context", "2048")
+        cls.server = RunningServer(DUNLIN, cls.model, "--api-key", "k", "--chat-template", template, "--context", "2048")
         cls.server.__enter__()
 
     @classmethod
     def tearDownClass(cls):
         cls.server.__exit__()
-        cls.folder.cleanup()
 
     def report(self, *arguments):
         return report(self.server.url, "--api-key", "k", "--ignore-eos", *arguments)
@@ -223,7 +221,7 @@ class AgainstDunlin(unittest.TestCase):
         self.assertEqual((found["completed"], found["total_output_tokens"], found["prompt_format"]), (6, 24, "text"))
 
     def test_a_trace_is_replayed(self):
-        trace = pathlib.Path(self.folder.name) / "trace.jsonl"
+        trace = pathlib.Path(self.model).with_name("trace.jsonl")
         trace.write_text("".join(json.dumps(line) + "\n" for line in (
             {"arrival_s": 0, "prompt": "hello", "max_tokens": 3}, {"arrival_s": 4, "prompt": [70, 71], "max_tokens": 5},
             {"arrival_s": 8, "prompt_len": 9, "max_tokens": 2})))
@@ -246,7 +244,7 @@ class AgainstDunlin(unittest.TestCase):
         return float([line for line in text.splitlines() if line.startswith(name)][0].split()[-1])
 
     def test_the_block_and_a_file(self):
-        path = pathlib.Path(self.folder.name) / "run.json"
+        path = pathlib.Path(self.model).with_name("run.json")
         done = bench("--url", self.server.url + "/v1/", "--api-key", "k", "-n", "3", "--input-len", "4", "--output-len",
                      "2", "--goodput", "ttft:100000", "tpot:100000", "--save", str(path))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -266,13 +264,7 @@ class Offline(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.model = str(pathlib.Path(cls.folder.name) / "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, cls.model], check=True)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
 
     def run_bench(self, *arguments):
         return subprocess.run([DUNLIN, "bench", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -289,7 +281,7 @@ class Offline(unittest.TestCase):
                          r"Throughput: [\d.]+ requests/s, [\d.]+ total tokens/s, [\d.]+ output tokens/s\n")
 
     def test_throughput_of_a_dataset(self):
-        trace = pathlib.Path(self.folder.name) / "trace.jsonl"
+        trace = pathlib.Path(self.model).with_name("trace.jsonl")
         trace.write_text('{"prompt": "hello", "max_tokens": 3}\n{"prompt": [70, 71], "max_tokens": 5}\n')
         done = self.run_bench("throughput", self.model, "--workload", "replay", "--dataset", str(trace), "-o", "json")
         self.assertEqual(json.loads(done.stdout)["total_output_tokens"], 8, done.stderr)

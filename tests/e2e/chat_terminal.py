@@ -6,12 +6,12 @@ import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
 from pty_screen import Terminal
+from tiny_model import tiny_model
 
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1:3]
 del sys.argv[1:3]
@@ -76,11 +76,8 @@ class Chat(Terminal):
 class ChatTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        holder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(holder.cleanup)
-        cls.shared = pathlib.Path(holder.name)
-        cls.model = str(cls.shared / "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, cls.model], check=True)
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
+        cls.shared = pathlib.Path(cls.model).parent
         cls.base_model = str(cls.shared / "base.gguf")
         data = pathlib.Path(cls.model).read_bytes()
         pathlib.Path(cls.base_model).write_bytes(data.replace(b"tokenizer.chat_template", b"tokenizer.chat_t_is_off"))

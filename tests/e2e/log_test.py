@@ -6,14 +6,13 @@ import http.client
 import json
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from api_client import post, post_bytes  # noqa: E402
 from running_server import RunningServer  # noqa: E402
+from tiny_model import tiny_model  # noqa: E402
 
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1:3]
 CHAT = "/v1/chat/completions"
@@ -23,13 +22,7 @@ ASK = {"messages": [{"role": "user", "content": "zebra"}], "max_tokens": 5, "ign
 class Log(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.model = str(pathlib.Path(cls.folder.name) / "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, cls.model], check=True)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
 
     def test_json_has_an_object_a_line_and_nothing_else(self):
         with RunningServer(DUNLIN, self.model, "--log-format", "json", "--api-key", "secret-key") as server:

@@ -9,6 +9,8 @@ import sys
 import tempfile
 import unittest
 
+from tiny_model import tiny_model
+
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1:3]
 GIB = 1 << 30
 
@@ -27,14 +29,8 @@ LLAMA_70B = LLAMA_7B | {"hidden_size": 8192, "intermediate_size": 28672, "num_at
 class Plan(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.temporary = tempfile.TemporaryDirectory()
-        cls.folder = pathlib.Path(cls.temporary.name)
-        cls.model = str(cls.folder / "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, cls.model], check=True)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.temporary.cleanup()
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
+        cls.folder = pathlib.Path(cls.model).parent
 
     def config(self, members):
         folder = tempfile.mkdtemp(dir=self.folder)

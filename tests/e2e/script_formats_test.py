@@ -6,11 +6,11 @@ usage: script_formats_test.py DUNLIN MAKE_TINY_MODEL"""
 import csv
 import io
 import json
-import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
+
+from tiny_model import tiny_model
 
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1:3]
 del sys.argv[1:3]
@@ -22,10 +22,7 @@ BENCH_FIELDS = {"model_filename", "model_type", "model_size", "model_n_params", 
 class ScriptFormats(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.folder.cleanup)
-        cls.model = str(pathlib.Path(cls.folder.name) / "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, cls.model], check=True)
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
 
     def dunlin(self, *arguments, stdin=""):
         done = subprocess.run([DUNLIN, *arguments], input=stdin, capture_output=True, text=True, timeout=120)

@@ -1,16 +1,14 @@
 """Time limits and limits of the queue, as a client sees them. Usage: time_limits_test.py DUNLIN MAKE_TINY_MODEL"""
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 import urllib.error
 import urllib.request
 
 from running_server import RunningServer
+from tiny_model import tiny_model  # noqa: E402
 
 DUNLIN, MAKE_TINY_MODEL = sys.argv[1:3]
 
@@ -31,13 +29,7 @@ def complete(server, **fields):
 class TimeLimits(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.model = os.path.join(cls.folder.name, "tiny.gguf")
-        subprocess.run([MAKE_TINY_MODEL, cls.model], check=True, stdout=subprocess.DEVNULL)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
+        cls.model = tiny_model(cls, MAKE_TINY_MODEL)
 
     def test_a_deadline_ends_an_answer_with_what_there_is(self):
         with RunningServer(DUNLIN, self.model, "--preset", "chat") as server:
