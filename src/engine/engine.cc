@@ -253,18 +253,6 @@ Outcome check_config(const EngineConfig& config, const ModelLimits& limits) {
   return {};
 }
 
-// The longest context, at most `limit`, whose blocks fit.
-int longest_context(const KvLayout& layout, std::int64_t num_blocks, int limit, int chunk) {
-  int fits = 0;
-  int fails = limit + 1;
-  while (fails - fits > 1) {
-    const int middle = fits + (fails - fits) / 2;
-    const bool ok = KvCacheManager::max_blocks_per_sequence(layout, middle, chunk) <= num_blocks;
-    (ok ? fits : fails) = middle;
-  }
-  return fits;
-}
-
 Result<Plan> make_plan(const Model& model, const EngineConfig& wanted) {
   const ModelLimits& limits = model.limits();
   const KvLayout& layout = model.kv_layout();
@@ -283,7 +271,8 @@ Result<Plan> make_plan(const Model& model, const EngineConfig& wanted) {
     config.kv_bytes = std::min(config.max_seqs * needed * layout.block_bytes(), available / 2);
   }
   const std::int64_t num_blocks = std::min(config.kv_bytes / layout.block_bytes(), kMaxBlocks);
-  const int fits = longest_context(layout, num_blocks, context, config.max_batch_tokens);
+  const int fits =
+      KvCacheManager::longest_sequence(layout, num_blocks, context, config.max_batch_tokens);
   // Below a block of prompt and a block of answer nothing useful runs.
   if (fits < std::min(context, 2 * kBlockSize) || (wanted.max_context > 0 && fits < context)) {
     return fail(StatusCode::kResourceExhausted,

@@ -77,12 +77,7 @@ std::int64_t MemoryPlanner::sequences(std::int64_t num_blocks, int context) cons
 }
 
 int MemoryPlanner::longest_context(std::int64_t num_blocks) const {
-  int fits = 0, fails = max_context_ + 1;
-  while (fails - fits > 1) {
-    const int middle = fits + (fails - fits) / 2;
-    (blocks_for(middle) <= num_blocks ? fits : fails) = middle;
-  }
-  return fits;
+  return KvCacheManager::longest_sequence(layout_, num_blocks, max_context_, max_batch_tokens_);
 }
 
 MemoryTable memory_table(const MemoryPlanner& planner, const MemoryPlan& plan,

@@ -328,6 +328,16 @@ int KvCacheManager::max_blocks_per_sequence(const KvLayout& layout, int num_toke
   return most;
 }
 
+int KvCacheManager::longest_sequence(const KvLayout& layout, std::int64_t num_blocks, int limit,
+                                     int max_chunk) {
+  int fits = 0, fails = limit + 1;
+  while (fails - fits > 1) {
+    const int middle = fits + (fails - fits) / 2;
+    (max_blocks_per_sequence(layout, middle, max_chunk) <= num_blocks ? fits : fails) = middle;
+  }
+  return fits;
+}
+
 int KvCacheManager::max_blocks_per_sequence(int num_tokens, int max_chunk) const {
   int most = 0;
   for (const int window : windows_) {

@@ -132,6 +132,9 @@ class KvCacheManager {
   // Blocks that one sequence of num_tokens holds at most, computed in steps of at most max_chunk.
   int max_blocks_per_sequence(int num_tokens, int max_chunk) const;
   static int max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk);
+  // The longest sequence, at most `limit` tokens, that so many blocks hold; 0: not one token's.
+  static int longest_sequence(const KvLayout& layout, std::int64_t num_blocks, int limit,
+                              int max_chunk);
 
   int num_groups() const { return static_cast<int>(windows_.size()); }
   bool has_prefix_cache() const { return prefix_cache_; }
