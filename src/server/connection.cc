@@ -128,7 +128,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const RouteMatch match = find_route(request.target);
     record_.path = path_label(match.route);
     record_.method = method_label(request.method);
-    record_.is_generation = is_call(match.route) && match.route != Route::kResetPrefixCache;
+    record_.is_generation = uses_model(match.route);
     is_head_ = request.method == "HEAD";
     if (auto refused = check_request(context_, request, match))
       co_return co_await respond(std::move(*refused),

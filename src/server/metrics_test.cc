@@ -119,7 +119,9 @@ TEST(Metrics, shows_no_name_of_vllms_that_the_list_lacks) {
   std::set<std::string> known;
   for (const Wanted& wanted : kWanted) known.insert(wanted.name);
   for (const std::string& name : render().names())
-    if (name.starts_with("vllm:")) EXPECT_TRUE(known.contains(name)) << name;
+    if (name.starts_with("vllm:")) {
+      EXPECT_TRUE(known.contains(name)) << name;
+    }
 }
 
 TEST(Metrics, says_what_it_was_told) {

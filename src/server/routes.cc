@@ -3,6 +3,18 @@
 namespace dunlin {
 namespace {
 
+// The routes that are one path each.
+struct RoutePath {
+  Route route;
+  std::string_view path;
+};
+constexpr RoutePath kPaths[] = {
+    {Route::kChat, "/v1/chat/completions"}, {Route::kCompletions, "/v1/completions"},
+    {Route::kEmbeddings, "/v1/embeddings"}, {Route::kResetPrefixCache, "/reset_prefix_cache"},
+    {Route::kModels, "/v1/models"},         {Route::kHealth, "/health"},
+    {Route::kVersion, "/version"},          {Route::kMetrics, "/metrics"},
+};
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -33,20 +45,9 @@ bool is_post(Route route) {
 }  // namespace
 
 std::string_view path_label(Route route) {
-  switch (route) {
-    case Route::kChat: return "/v1/chat/completions";
-    case Route::kCompletions: return "/v1/completions";
-    case Route::kEmbeddings: return "/v1/embeddings";
-    case Route::kResetPrefixCache: return "/reset_prefix_cache";
-    case Route::kModels: return "/v1/models";
-    case Route::kModel: return "/v1/models/{id}";
-    case Route::kHealth: return "/health";
-    case Route::kVersion: return "/version";
-    case Route::kMetrics: return "/metrics";
-    case Route::kStatic: return "static";
-    case Route::kNone: return "none";
-  }
-  return "none";
+  for (const RoutePath& row : kPaths)
+    if (row.route == route) return row.path;
+  return route == Route::kModel ? "/v1/models/{id}" : route == Route::kStatic ? "static" : "none";
 }
 
 std::string_view method_label(std::string_view method) {
@@ -58,14 +59,8 @@ std::string_view method_label(std::string_view method) {
 RouteMatch find_route(std::string_view target) {
   const std::string_view path = target.substr(0, target.find_first_of("?#"));
   constexpr std::string_view kModelPrefix = "/v1/models/";
-  if (path == "/v1/chat/completions") return {Route::kChat, {}, nullptr};
-  if (path == "/v1/completions") return {Route::kCompletions, {}, nullptr};
-  if (path == "/v1/embeddings") return {Route::kEmbeddings, {}, nullptr};
-  if (path == "/v1/models") return {Route::kModels, {}, nullptr};
-  if (path == "/reset_prefix_cache") return {Route::kResetPrefixCache, {}, nullptr};
-  if (path == "/health") return {Route::kHealth, {}, nullptr};
-  if (path == "/version") return {Route::kVersion, {}, nullptr};
-  if (path == "/metrics") return {Route::kMetrics, {}, nullptr};
+  for (const RoutePath& row : kPaths)
+    if (path == row.path) return {row.route, {}, nullptr};
   if (path.starts_with(kModelPrefix) && path.size() > kModelPrefix.size())
     return {Route::kModel, percent_decode(path.substr(kModelPrefix.size())), nullptr};
   if (const StaticFile* file = find_static_file(path)) return {Route::kStatic, {}, file};
@@ -81,6 +76,8 @@ bool is_allowed(Route route, std::string_view method) {
 }
 
 bool is_call(Route route) { return is_post(route); }
+
+bool uses_model(Route route) { return is_call(route) && route != Route::kResetPrefixCache; }
 
 bool needs_key(Route route) { return route != Route::kHealth && route != Route::kStatic; }
 

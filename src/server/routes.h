@@ -41,6 +41,8 @@ std::string_view allowed_methods(Route route);
 bool is_allowed(Route route, std::string_view method);
 // True where the answer is an ApiCall's (api/api_call.h).
 bool is_call(Route route);
+// True where that call computes with the model.
+bool uses_model(Route route);
 // True where one of the API keys, if there are any, must be shown.
 bool needs_key(Route route);
 
