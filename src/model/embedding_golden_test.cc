@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
-#include "model/convert.h"
 #include "model/open_model.h"
 #include "model/sequence_set.h"
+#include "support/reference_checks.h"
 #include "support/scratch_folder.h"
 
 namespace dunlin {
@@ -69,12 +69,9 @@ TEST(BertGolden, EveryInstructionSetGivesTheReferencesHiddenStates) {
 }
 
 TEST(BertGolden, TheSameAsGguf) {
-  const auto checkpoint = HfCheckpoint::open(kBert);
-  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
   const ScratchFolder scratch;
-  const std::string path = scratch.path() + "/model.gguf";
-  const Outcome converted = convert_to_gguf(**checkpoint, path, {});
-  ASSERT_TRUE(converted) << converted.error().message();
+  const std::string path = testing::converted_to_gguf(kBert, scratch);
+  ASSERT_FALSE(HasFailure());
   const OpenedModel opened = open(path, best_isa());
   EXPECT_TRUE(opened.model->limits().is_encoder);
   EXPECT_EQ(opened.model->limits().pooling, Pooling::kMean);

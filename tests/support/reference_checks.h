@@ -119,14 +119,21 @@ inline void expect_reference_in_a_batch(Model& model, const nlohmann::json& gold
   EXPECT_EQ(next, positions.size());
 }
 
+// The path of what convert makes of a folder, in another.
+inline std::string converted_to_gguf(const std::string& folder, const ScratchFolder& scratch) {
+  const std::string path = scratch.path() + "/model.gguf";
+  const auto checkpoint = HfCheckpoint::open(folder);
+  EXPECT_TRUE(checkpoint) << checkpoint.error().message();
+  if (!checkpoint) return path;
+  const Outcome converted = convert_to_gguf(**checkpoint, path, {});
+  EXPECT_TRUE(converted) << converted.error().message();
+  return path;
+}
+
 // The folder converted to GGUF, loaded again.
 inline void expect_reference_as_gguf(const std::string& folder, const nlohmann::json& golden) {
-  const auto checkpoint = HfCheckpoint::open(folder);
-  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
   const ScratchFolder scratch;
-  const std::string path = scratch.path() + "/model.gguf";
-  const Outcome converted = convert_to_gguf(**checkpoint, path, {});
-  ASSERT_TRUE(converted) << converted.error().message();
+  const std::string path = converted_to_gguf(folder, scratch);
   LoadOptions options;
   options.kv_dtype = DType::kF32;
   const Result<OpenedModel> opened = open_model(path, options);
