@@ -11,6 +11,23 @@
 namespace dunlin::cli {
 namespace {
 
+// "1.5 GiB", "512 KiB".
+std::string format_size(std::int64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1000 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  const bool is_whole = value == std::floor(value);
+  return fmt::format("{:.{}f} {}", value,
+                     is_whole || value >= 100 ? 0
+                     : value >= 10            ? 1
+                                              : 2,
+                     kUnits[unit]);
+}
+
 void print_line(std::string_view name, const std::string& value) {
   fmt::print("{:<15}{}\n", name, value);
 }
@@ -87,22 +104,6 @@ nlohmann::ordered_json json_of(const MemoryPlan& plan) {
 }
 
 }  // namespace
-
-std::string format_size(std::int64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1000 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  const bool is_whole = value == std::floor(value);
-  return fmt::format("{:.{}f} {}", value,
-                     is_whole || value >= 100 ? 0
-                     : value >= 10            ? 1
-                                              : 2,
-                     kUnits[unit]);
-}
 
 std::array<std::string, 2> memory_lines(const MemoryTable& table) {
   const MemoryPlan& plan = table.plan;

@@ -54,9 +54,6 @@ struct PlanReport {
 void print_plan(const PlanReport& report);
 void print_plan_json(const PlanReport& report);
 
-// "1.5 GiB", "512 KiB".
-std::string format_size(std::int64_t bytes);
-
 // What a server says of its memory, in two lines without "dunlin:" in front.
 std::array<std::string, 2> memory_lines(const MemoryTable& table);
 nlohmann::ordered_json memory_json(const MemoryTable& table);
