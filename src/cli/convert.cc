@@ -41,6 +41,11 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
     writer.set_f32s("tokenizer.ggml.scores", vocabulary.scores);
     writer.set_bool("tokenizer.ggml.add_space_prefix", vocabulary.adds_space_prefix);
   }
+  if (vocabulary.model == "t5") {
+    writer.set_bool("tokenizer.ggml.remove_extra_whitespaces", vocabulary.removes_extra_spaces);
+    if (!vocabulary.charsmap.empty())
+      writer.set_u8s("tokenizer.ggml.precompiled_charsmap", vocabulary.charsmap);
+  }
   const auto set_id = [&](const char* key, TokenId id) {
     if (id >= 0) writer.set_u32(key, static_cast<std::uint32_t>(id));
   };

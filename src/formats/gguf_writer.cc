@@ -123,6 +123,9 @@ void GgufWriter::set_strings(std::string_view key, std::span<const std::string> 
 void GgufWriter::set_i32s(std::string_view key, std::span<const std::int32_t> values) {
   put_numbers(begin_value(key, GgufType::kArray), GgufType::kI32, values);
 }
+void GgufWriter::set_u8s(std::string_view key, std::string_view bytes) {
+  put_numbers(begin_value(key, GgufType::kArray), GgufType::kU8, std::span(bytes));
+}
 void GgufWriter::set_f32s(std::string_view key, std::span<const float> values) {
   put_numbers(begin_value(key, GgufType::kArray), GgufType::kF32, values);
 }

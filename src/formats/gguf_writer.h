@@ -32,6 +32,7 @@ class GgufWriter {
   void set_string(std::string_view key, std::string_view value);
   void set_strings(std::string_view key, std::span<const std::string> values);
   void set_i32s(std::string_view key, std::span<const std::int32_t> values);
+  void set_u8s(std::string_view key, std::string_view bytes);
   void set_f32s(std::string_view key, std::span<const float> values);
 
   // A tensor of `shape`, outermost first, one to four dimensions, rows of whole blocks (CHECK).

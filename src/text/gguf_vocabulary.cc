@@ -8,11 +8,14 @@
 
 #include <fmt/format.h>
 
+#include "text/gguf_refusal.h"
+#include "text/gguf_unigram.h"
 #include "text/hf_file.h"
 #include "text/hf_post_processor.h"
 #include "text/hf_vocab.h"
 #include "text/json_view.h"
 #include "text/pretokenizer_table.h"
+#include "text/unigram_vocab.h"
 #include "text/vocab.h"
 #include "text/wordpiece_vocab.h"
 
@@ -20,11 +23,6 @@ namespace dunlin {
 namespace {
 
 using hf::JsonView;
-
-tl::unexpected<Status> cannot(const JsonView& view, std::string_view what) {
-  return fail(StatusCode::kUnimplemented,
-              fmt::format("{}: {}, which a GGUF file can't say", view.path(), what));
-}
 
 // Adds the expressions that a pre-tokenizer cuts by, one after the other; ends with ByteLevel.
 Outcome add_expressions(const JsonView& view, std::vector<std::string>& expressions) {
@@ -36,7 +34,7 @@ Outcome add_expressions(const JsonView& view, std::vector<std::string>& expressi
   }
   if (type == "ByteLevel") {
     DUNLIN_ASSIGN(prefix, view.boolean_or("add_prefix_space", true));
-    if (prefix) return cannot(view, "a space in front of all text");
+    if (prefix) return gguf_cannot_say(view, "a space in front of all text");
     DUNLIN_ASSIGN(by_words, view.boolean_or("use_regex", true));
     if (by_words) expressions.emplace_back(kGpt2Expression);
     return {};
@@ -46,13 +44,14 @@ Outcome add_expressions(const JsonView& view, std::vector<std::string>& expressi
     expressions.emplace_back(single ? "\\p{N}" : "\\p{N}+");
     return {};
   }
-  if (type != "Split") return cannot(view, "pre-tokenizer " + type);
+  if (type != "Split") return gguf_cannot_say(view, "pre-tokenizer " + type);
   DUNLIN_ASSIGN(behavior, view.string("behavior"));
   DUNLIN_ASSIGN(invert, view.boolean_or("invert", false));
   // "Removed" what is between the matches is the matches themselves.
-  if (behavior != (invert ? "Removed" : "Isolated")) return cannot(view, "behavior " + behavior);
+  if (behavior != (invert ? "Removed" : "Isolated"))
+    return gguf_cannot_say(view, "behavior " + behavior);
   DUNLIN_ASSIGN(pattern, view.object("pattern"));
-  if (!pattern.has("Regex")) return cannot(view, "a pattern that is no expression");
+  if (!pattern.has("Regex")) return gguf_cannot_say(view, "a pattern that is no expression");
   DUNLIN_ASSIGN(expression, pattern.string("Regex"));
   expressions.push_back(std::move(expression));
   return {};
@@ -68,7 +67,7 @@ Result<std::string> pretokenizer_name(const JsonView& root, bool whole_pieces_fi
                    expressions.end()))
       return std::string(spec.name);
   }
-  return cannot(view, "it cuts text by other expressions than any known model");
+  return gguf_cannot_say(view, "it cuts text by other expressions than any known model");
 }
 
 Outcome check_normalizer(const JsonView& root) {
@@ -77,16 +76,16 @@ Outcome check_normalizer(const JsonView& root) {
   DUNLIN_ASSIGN(type, normalizer.string("type"));
   // Readers of GGUF leave text as it is; almost all text is in this form already.
   if (type == "NFC") return {};
-  return cannot(normalizer, "normalizer " + type);
+  return gguf_cannot_say(normalizer, "normalizer " + type);
 }
 
 Result<JsonView> bpe_model(const JsonView& root) {
   DUNLIN_ASSIGN(model, root.object("model"));
   DUNLIN_ASSIGN(type, model.string_or("type", "BPE"));
-  if (type != "BPE") return cannot(model, "model " + type);
+  if (type != "BPE") return gguf_cannot_say(model, "model " + type);
   for (const char* affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     DUNLIN_ASSIGN(text, model.string_or(affix, ""));
-    if (!text.empty()) return cannot(model, affix);
+    if (!text.empty()) return gguf_cannot_say(model, affix);
   }
   return model;
 }
@@ -121,7 +120,7 @@ Outcome add_space_step(const JsonView& view, Spaces& spaces) {
   }
   if (type == "Prepend") {
     DUNLIN_ASSIGN(text, view.string("prepend"));
-    if (text != kSpace) return cannot(view, "text in front other than a space");
+    if (text != kSpace) return gguf_cannot_say(view, "text in front other than a space");
     spaces.have_prefix = true;
     return {};
   }
@@ -129,25 +128,30 @@ Outcome add_space_step(const JsonView& view, Spaces& spaces) {
     DUNLIN_ASSIGN(replacement, view.string_or("replacement", kSpace));
     DUNLIN_ASSIGN(prefix, view.boolean_or("add_prefix_space", true));
     DUNLIN_ASSIGN(scheme, view.string_or("prepend_scheme", prefix ? "always" : "never"));
-    if (replacement != kSpace) return cannot(view, "another character for spaces");
+    if (replacement != kSpace) return gguf_cannot_say(view, "another character for spaces");
     spaces = {true, scheme != "never"};
     return {};
   }
   // Spaces that are marked already: nothing is left to cut by.
   const bool replaces = type == "Replace", cuts = type == "Split" && spaces.are_marked;
-  if (!replaces && !cuts) return cannot(view, "step " + type);
+  if (!replaces && !cuts) return gguf_cannot_say(view, "step " + type);
   DUNLIN_ASSIGN(pattern, view.object("pattern"));
   DUNLIN_ASSIGN(from, pattern.string_or("String", ""));
-  if (from != " ") return cannot(view, "a pattern that is no space");
+  if (from != " ") return gguf_cannot_say(view, "a pattern that is no space");
   if (!replaces) return {};
   DUNLIN_ASSIGN(to, view.string("content"));
-  if (to != kSpace) return cannot(view, "another character for spaces");
+  if (to != kSpace) return gguf_cannot_say(view, "another character for spaces");
   spaces.are_marked = true;
   return {};
 }
 
 bool is_byte_token(std::string_view text) {
   return text.size() == 6 && text.starts_with("<0x") && text.back() == '>';
+}
+
+void mark_bytes(hf::HfVocab& vocab) {
+  for (std::size_t id = 0; id < vocab.texts.size(); ++id)
+    if (vocab.in_model[id] && is_byte_token(vocab.texts[id])) vocab.types[id] = TokenType::kByte;
 }
 
 // Merging by score: what an earlier merge makes has the higher one.
@@ -159,16 +163,16 @@ Outcome set_sentence_piece(const JsonView& root, const JsonView& model,
     DUNLIN_ASSIGN(step, root.object(key));
     DUNLIN_TRY(add_space_step(step, spaces));
   }
-  if (!spaces.are_marked) return cannot(model, "byte_fallback without spaces as U+2581");
+  if (!spaces.are_marked) return gguf_cannot_say(model, "byte_fallback without spaces as U+2581");
   out.model = "llama";
   out.pretokenizer = "default";
   out.adds_space_prefix = spaces.have_prefix;
   DUNLIN_ASSIGN(unknown, model.string_or("unk_token", ""));
+  mark_bytes(vocab);
   std::unordered_map<std::string_view, std::size_t> ids;
   for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
     if (!vocab.in_model[id]) continue;
     ids[vocab.texts[id]] = id;
-    if (is_byte_token(vocab.texts[id])) vocab.types[id] = TokenType::kByte;
     if (vocab.texts[id] != unknown) continue;
     vocab.types[id] = TokenType::kUnknown;
     out.unknown_id = static_cast<TokenId>(id);
@@ -184,21 +188,41 @@ Outcome set_sentence_piece(const JsonView& root, const JsonView& model,
   return {};
 }
 
+Outcome set_unigram(const JsonView& root, const JsonView& model, hf::HfVocab& vocab,
+                    GgufVocabulary& out) {
+  constexpr float kNever = -1000;  // no sum of scores is worse: a filler is never taken
+  DUNLIN_ASSIGN(unknown, model.integer("unk_id", 0, static_cast<int>(vocab.scores.size()) - 1));
+  DUNLIN_ASSIGN(falls_back, model.boolean_or("byte_fallback", false));
+  const bool spans = std::any_of(vocab.texts.begin(), vocab.texts.end(), has_inner_space);
+  DUNLIN_ASSIGN(steps, read_unigram_steps(root, spans));
+  if (falls_back) mark_bytes(vocab);
+  vocab.types[static_cast<std::size_t>(unknown)] = TokenType::kUnknown;
+  out.model = "t5";
+  out.pretokenizer = "default";
+  out.unknown_id = unknown;
+  out.charsmap = std::move(steps.charsmap);
+  out.adds_space_prefix = steps.adds_space_prefix;
+  out.removes_extra_spaces = steps.removes_extra_spaces;
+  out.scores.assign(vocab.scores.begin(), vocab.scores.end());
+  out.scores.resize(vocab.texts.size(), kNever);
+  return {};
+}
+
 // BERT's steps, which readers of GGUF take for granted.
 Outcome check_bert_steps(const JsonView& root) {
   DUNLIN_ASSIGN(model, root.object("model"));
   DUNLIN_ASSIGN(prefix, model.string_or("continuing_subword_prefix", "##"));
-  if (prefix != "##") return cannot(model, "continuing_subword_prefix " + prefix);
+  if (prefix != "##") return gguf_cannot_say(model, "continuing_subword_prefix " + prefix);
   DUNLIN_ASSIGN(normalizer, root.object("normalizer"));
   DUNLIN_ASSIGN(type, normalizer.string("type"));
-  if (type != "BertNormalizer") return cannot(normalizer, "normalizer " + type);
+  if (type != "BertNormalizer") return gguf_cannot_say(normalizer, "normalizer " + type);
   for (const char* step : {"lowercase", "clean_text", "handle_chinese_chars", "strip_accents"}) {
     DUNLIN_ASSIGN(wanted, normalizer.boolean_or(step, true));
-    if (!wanted) return cannot(normalizer, std::string(step) + " false");
+    if (!wanted) return gguf_cannot_say(normalizer, std::string(step) + " false");
   }
   DUNLIN_ASSIGN(pretokenizer, root.object("pre_tokenizer"));
   DUNLIN_ASSIGN(cut, pretokenizer.string("type"));
-  if (cut != "BertPreTokenizer") return cannot(pretokenizer, "pre-tokenizer " + cut);
+  if (cut != "BertPreTokenizer") return gguf_cannot_say(pretokenizer, "pre-tokenizer " + cut);
   return {};
 }
 
@@ -226,6 +250,7 @@ Outcome set_model(const JsonView& root, const hf::TokenizerFile& file, hf::HfVoc
   DUNLIN_ASSIGN(any_model, root.object("model"));
   DUNLIN_ASSIGN(type, any_model.string_or("type", "BPE"));
   if (type == "WordPiece") return set_wordpiece(root, vocab, out);
+  if (type == "Unigram") return set_unigram(root, any_model, vocab, out);
   DUNLIN_ASSIGN(model, bpe_model(root));
   DUNLIN_ASSIGN(is_sentence_piece, model.boolean_or("byte_fallback", false));
   return is_sentence_piece ? set_sentence_piece(root, model, file, vocab, out)
@@ -243,10 +268,20 @@ Outcome set_more_ends(const JsonView& root, const hf::HfVocab& hf_vocab, GgufVoc
   std::size_t num_keys = 0;
   for (const TokenId id : hf_vocab.eos_ids) {
     if (std::find(read.eos_ids.begin(), read.eos_ids.end(), id) != read.eos_ids.end()) continue;
-    if (num_keys == std::size(keys)) return cannot(root, "more than two eos_token_id without a usual name");
+    if (num_keys == std::size(keys))
+      return gguf_cannot_say(root, "more than two eos_token_id without a usual name");
     out.*keys[num_keys++] = id;
   }
   return {};
+}
+
+// What stands in front of a text, or behind it, is one token in GGUF: `id`, which may not be named
+// yet.
+Outcome check_around(const JsonView& root, std::span<const TokenId> added, TokenId& id) {
+  if (added.empty()) return {};
+  if (id < 0) id = added[0];
+  if (added.size() == 1 && added[0] == id) return {};
+  return gguf_cannot_say(root, "post_processor adds other tokens than bos and eos");
 }
 
 }  // namespace
@@ -260,16 +295,20 @@ Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
   GgufVocabulary out;
   DUNLIN_TRY(set_more_ends(root, vocab, out));
   DUNLIN_TRY(set_model(root, file, vocab, out));
+  out.bos_id = vocab.bos_id;
+  out.eos_id = vocab.eos_id;
   DUNLIN_ASSIGN(around, hf::read_added_around(root, vocab, config));
   out.adds_bos = !around.prefix_ids.empty();
   out.adds_eos = !around.suffix_ids.empty();
+  if (out.model != "bert") {
+    DUNLIN_TRY(check_around(root, around.prefix_ids, out.bos_id));
+    DUNLIN_TRY(check_around(root, around.suffix_ids, out.eos_id));
+  }
   for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
     const bool is_there = !vocab.texts[id].empty();
     out.tokens.push_back(is_there ? std::move(vocab.texts[id]) : fmt::format("[PAD{}]", id));
     out.types.push_back(static_cast<std::int32_t>(is_there ? vocab.types[id] : TokenType::kUnused));
   }
-  out.bos_id = vocab.bos_id;
-  out.eos_id = vocab.eos_id;
   if (const std::string* source = config.find_chat_template(false)) out.chat_template = *source;
   return out;
 }

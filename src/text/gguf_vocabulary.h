@@ -15,7 +15,7 @@
 namespace dunlin {
 
 struct GgufVocabulary {
-  std::string model;                // tokenizer.ggml.model: "gpt2", "llama" or "bert"
+  std::string model;                // tokenizer.ggml.model: "gpt2", "llama", "bert" or "t5"
   std::string pretokenizer;         // tokenizer.ggml.pre
   std::vector<std::string> tokens;  // as stored; ids are indices
   std::vector<std::int32_t> types;  // TokenType of each
@@ -30,14 +30,16 @@ struct GgufVocabulary {
   int num_token_types = 0;  // 0: the model has none
   bool adds_bos = false;
   bool adds_eos = false;
-  bool adds_space_prefix = true;  // where there are scores
-  std::string chat_template;      // empty: none
+  bool adds_space_prefix = true;      // where there are scores
+  bool removes_extra_spaces = false;  // where "t5"
+  std::string charsmap;               // where "t5": SentencePiece's, in bytes; empty: none
+  std::string chat_template;          // empty: none
 };
 
 // Byte-level BPE whose pre-tokenizer GGUF has a name for ("gpt2"), BPE of SentencePiece's kind,
-// with bytes as a fallback ("llama"), whose scores are the ranks of merges, and BERT's WordPiece
-// ("bert"). kUnimplemented where GGUF's readers would cut text another way; the message says what
-// is in the way.
+// with bytes as a fallback ("llama"), whose scores are the ranks of merges, BERT's WordPiece
+// ("bert"), and Unigram with the steps of SentencePiece's models ("t5"). kUnimplemented where
+// GGUF's readers would cut text another way; the message says what is in the way.
 Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
                                           const HfTokenizerConfig& config,
                                           std::span<const TokenId> more_eos_ids);

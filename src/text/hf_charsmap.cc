@@ -3,39 +3,13 @@
 #include <utf8proc.h>
 
 #include <algorithm>
-#include <array>
 
+#include "base/base64.h"
 #include "base/utf8.h"
 #include "text/normalized_writer.h"
 
 namespace dunlin::hf {
 namespace {
-
-std::optional<std::string> decode_base64(std::string_view encoded) {
-  static constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::array<int, 256> values;
-  values.fill(-1);
-  for (std::size_t i = 0; i < kDigits.size(); ++i) {
-    values[static_cast<unsigned char>(kDigits[i])] = static_cast<int>(i);
-  }
-  while (encoded.ends_with('=')) encoded.remove_suffix(1);
-  std::string out;
-  out.reserve(encoded.size() / 4 * 3 + 3);
-  std::uint32_t bits = 0;
-  int num_bits = 0;
-  for (const char digit : encoded) {
-    const int value = values[static_cast<unsigned char>(digit)];
-    if (value < 0) return std::nullopt;
-    bits = (bits << 6 | static_cast<std::uint32_t>(value)) & 0xFFFFFF;
-    num_bits += 6;
-    if (num_bits >= 8) {
-      num_bits -= 8;
-      out.push_back(static_cast<char>(bits >> num_bits & 0xFF));
-    }
-  }
-  return out;
-}
 
 std::uint32_t read_u32(std::string_view bytes, std::size_t pos) {
   std::uint32_t value = 0;

@@ -3,6 +3,7 @@
 #include "formats/gguf.h"
 #include "text/bpe_tokenizer.h"
 #include "text/spm_tokenizer.h"
+#include "text/unigram_vocab.h"
 #include "text/wordpiece_vocab.h"
 
 namespace dunlin {
@@ -19,6 +20,7 @@ Result<std::unique_ptr<Tokenizer>> make_tokenizer(const Vocab& vocab) {
     case TokenizerKind::kBytePairs: return BpeTokenizer::make(vocab);
     case TokenizerKind::kSentencePiece: return SpmTokenizer::make(vocab);
     case TokenizerKind::kWordPiece: return make_wordpiece_tokenizer(vocab);
+    case TokenizerKind::kUnigram: return make_unigram_tokenizer(vocab);
   }
   return fail(StatusCode::kInternal, "a vocabulary of no kind");
 }

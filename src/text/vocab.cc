@@ -35,9 +35,13 @@ Outcome read_kind(const GgufFile& file, Vocab& vocab) {
     vocab.kind = TokenizerKind::kWordPiece;
     return {};
   }
+  if (model == "t5") {
+    vocab.kind = TokenizerKind::kUnigram;
+    return {};
+  }
   if (model != "gpt2") {
     return fail(StatusCode::kUnimplemented,
-                fmt::format("{}: {} is '{}'; only 'gpt2', 'llama' and 'bert' are supported",
+                fmt::format("{}: {} is '{}'; only 'gpt2', 'llama', 'bert' and 't5' are supported",
                             file.path(), kModelKey, model));
   }
   vocab.kind = TokenizerKind::kBytePairs;
@@ -152,13 +156,38 @@ Outcome read_wordpiece_ids(const GgufFile& file, Vocab& vocab) {
   return {};
 }
 
+// Ids that files leave unsaid: SentencePiece's own numbering, and T5's.
+struct ReservedIds {
+  TokenId bos = -1, eos = -1, unknown = -1;
+};
+
+ReservedIds reserved_ids(TokenizerKind kind) {
+  if (kind == TokenizerKind::kSentencePiece) return {1, 2, 0};
+  if (kind == TokenizerKind::kUnigram) return {-1, 1, 2};
+  return {};
+}
+
+// Map and spaces of SentencePiece's normalizer. Bytes are signed in some files.
+Outcome read_charsmap(const GgufFile& file, Vocab& vocab) {
+  DUNLIN_ASSIGN(removes, file.get_bool("tokenizer.ggml.remove_extra_whitespaces", false));
+  vocab.removes_extra_spaces = removes;
+  constexpr const char* kKey = "tokenizer.ggml.precompiled_charsmap";
+  if (!file.has(kKey)) return {};
+  DUNLIN_ASSIGN(bytes, file.get_integers(kKey));
+  if (bytes.element_type() != GgufType::kU8 && bytes.element_type() != GgufType::kI8) {
+    return bad_key(file, kKey, "must be an array of bytes");
+  }
+  vocab.charsmap.resize(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    vocab.charsmap[i] = static_cast<char>(bytes.integer(i));
+  return {};
+}
+
 Outcome read_special_ids(const GgufFile& file, Vocab& vocab) {
-  // SentencePiece's own numbering, which old files leave unsaid.
-  const bool reserved = vocab.kind == TokenizerKind::kSentencePiece;
-  DUNLIN_ASSIGN(bos, read_id(file, vocab, "tokenizer.ggml.bos_token_id", reserved ? 1 : -1));
-  DUNLIN_ASSIGN(eos, read_id(file, vocab, "tokenizer.ggml.eos_token_id", reserved ? 2 : -1));
-  DUNLIN_ASSIGN(unknown,
-                read_id(file, vocab, "tokenizer.ggml.unknown_token_id", reserved ? 0 : -1));
+  const ReservedIds reserved = reserved_ids(vocab.kind);
+  DUNLIN_ASSIGN(bos, read_id(file, vocab, "tokenizer.ggml.bos_token_id", reserved.bos));
+  DUNLIN_ASSIGN(eos, read_id(file, vocab, "tokenizer.ggml.eos_token_id", reserved.eos));
+  DUNLIN_ASSIGN(unknown, read_id(file, vocab, "tokenizer.ggml.unknown_token_id", reserved.unknown));
   DUNLIN_ASSIGN(eot, read_id(file, vocab, "tokenizer.ggml.eot_token_id", -1));
   DUNLIN_ASSIGN(eom, read_id(file, vocab, "tokenizer.ggml.eom_token_id", -1));
   vocab.bos_id = bos;
@@ -173,8 +202,9 @@ Outcome read_special_ids(const GgufFile& file, Vocab& vocab) {
     DUNLIN_ASSIGN(adds_bos, file.get_bool("tokenizer.ggml.add_bos_token"));
     vocab.adds_bos = adds_bos;
   }
-  DUNLIN_ASSIGN(adds_eos, file.get_bool("tokenizer.ggml.add_eos_token", false));
-  DUNLIN_ASSIGN(adds_space, file.get_bool("tokenizer.ggml.add_space_prefix", true));
+  const bool is_unigram = vocab.kind == TokenizerKind::kUnigram;
+  DUNLIN_ASSIGN(adds_eos, file.get_bool("tokenizer.ggml.add_eos_token", is_unigram));
+  DUNLIN_ASSIGN(adds_space, file.get_bool("tokenizer.ggml.add_space_prefix", !is_unigram));
   vocab.adds_eos = adds_eos;
   vocab.adds_space_prefix = adds_space;
   classify_markers(vocab, {eot, eom});
@@ -192,11 +222,12 @@ Result<Vocab> read_vocab(const GgufFile& file) {
     DUNLIN_TRY(read_wordpiece_ids(file, vocab));
     return vocab;
   }
-  if (vocab.kind == TokenizerKind::kSentencePiece) {
-    DUNLIN_TRY(read_scores(file, vocab));
-  } else {
+  if (vocab.kind == TokenizerKind::kBytePairs) {
     DUNLIN_TRY(read_merges(file, vocab));
+  } else {
+    DUNLIN_TRY(read_scores(file, vocab));
   }
+  if (vocab.kind == TokenizerKind::kUnigram) DUNLIN_TRY(read_charsmap(file, vocab));
   DUNLIN_TRY(read_special_ids(file, vocab));
   return vocab;
 }

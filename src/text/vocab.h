@@ -28,6 +28,7 @@ enum class TokenizerKind {
   kBytePairs,      // "gpt2": byte-level BPE with a list of merges
   kSentencePiece,  // "llama": merges by score, spaces as U+2581, bytes as a fallback
   kWordPiece,      // "bert": the longest token in front; words begin with U+2581
+  kUnigram,        // "t5": SentencePiece's other model, the cut with the best sum of scores
 };
 
 struct Vocab {
@@ -36,7 +37,7 @@ struct Vocab {
   // All views are into the file, or what else made this.
   std::vector<std::string_view> tokens;  // as stored; ids are indices
   std::vector<TokenType> types;          // [num_tokens]
-  std::vector<float> scores;             // [num_tokens] where kSentencePiece; finite
+  std::vector<float> scores;             // [num_tokens] where kSentencePiece or kUnigram; finite
   std::vector<std::string_view> merges;  // where kBytePairs: "LEFT RIGHT", the first wins
 
   TokenId bos_id = -1;  // each below tokens.size(), or -1
@@ -45,7 +46,10 @@ struct Vocab {
   std::vector<TokenId> eos_ids;  // end of generation: eos first, no duplicates
   std::optional<bool> adds_bos;  // nullopt: what the kind and the pre-tokenizer say
   bool adds_eos = false;
-  bool adds_space_prefix = true;  // where kSentencePiece
+  bool adds_space_prefix = true;  // where kSentencePiece or kUnigram
+  // Where kUnigram: spaces at both ends are dropped, others side by side become one.
+  bool removes_extra_spaces = false;
+  std::string charsmap;  // where kUnigram: SentencePiece's map of characters (hf_charsmap.h), or ""
 
   int size() const { return static_cast<int>(tokens.size()); }
 };

@@ -26,7 +26,7 @@ struct Parts {
   std::vector<std::string> merges;
   std::vector<std::pair<std::string, std::uint32_t>> ids;
   std::vector<std::pair<std::string, bool>> switches;
-  std::string pre;
+  std::string pre, charsmap;
 };
 
 class VocabFileTest : public testing::Test {
@@ -49,6 +49,7 @@ class VocabFileTest : public testing::Test {
     if (!parts.types.empty()) writer.set_i32s(key + "token_type", parts.types);
     if (!parts.scores.empty()) writer.set_f32s(key + "scores", parts.scores);
     if (!parts.merges.empty()) writer.set_strings(key + "merges", parts.merges);
+    if (!parts.charsmap.empty()) writer.set_u8s(key + "precompiled_charsmap", parts.charsmap);
     for (const auto& [name, id] : parts.ids) writer.set_u32(key + name, id);
     for (const auto& [name, value] : parts.switches) writer.set_bool(key + name, value);
     const std::string path = (folder_ / (std::to_string(count_++) + ".gguf")).string();
@@ -124,7 +125,8 @@ TEST_F(VocabFileTest, refusals_name_the_key) {
   };
   const auto refused = [&](auto change) { return refusal(with(change)); };
   EXPECT_THAT(refused([](Parts& p) { p.model.clear(); }), HasSubstr("tokenizer.ggml.model"));
-  EXPECT_THAT(refused([](Parts& p) { p.model = "t5"; }), HasSubstr("tokenizer.ggml.model is 't5'"));
+  EXPECT_THAT(refused([](Parts& p) { p.model = "rwkv"; }),
+              HasSubstr("tokenizer.ggml.model is 'rwkv'"));
   EXPECT_THAT(refused([](Parts& p) { p.tokens.clear(); }), HasSubstr("tokenizer.ggml.tokens"));
   EXPECT_THAT(refused([](Parts& p) { p.types.pop_back(); }),
               HasSubstr("tokenizer.ggml.token_type has 4 entries for 5 tokens"));
@@ -157,6 +159,33 @@ TEST_F(VocabFileTest, refusals_name_the_key) {
                 p.merges = {"a zz"};
               }),
               HasSubstr("tokenizer.ggml.merges: entry 0 ('a zz') names 'zz'"));
+}
+
+TEST_F(VocabFileTest, UnigramHasKeysOfItsOwn) {
+  Parts parts;
+  parts.model = "t5";
+  parts.tokens = {"<pad>", "</s>", "<unk>", "\u2581", "a"};
+  parts.types = {3, 3, 2, 1, 1};
+  const auto plain = read_vocab(*write(parts));
+  ASSERT_TRUE(plain) << plain.error().message();
+  EXPECT_EQ(plain->kind, TokenizerKind::kUnigram);
+  EXPECT_EQ(plain->eos_id, 1);
+  EXPECT_EQ(plain->unknown_id, 2);
+  EXPECT_EQ(plain->bos_id, -1);
+  EXPECT_TRUE(plain->adds_eos);
+  EXPECT_FALSE(plain->adds_space_prefix);
+  EXPECT_FALSE(plain->removes_extra_spaces);
+  parts.switches = {{"add_space_prefix", true}, {"remove_extra_whitespaces", true}};
+  parts.charsmap = std::string("\x04\0\0\0\xFF", 5);
+  const auto file = write(parts);
+  const auto full = read_vocab(*file);
+  ASSERT_TRUE(full) << full.error().message();
+  EXPECT_TRUE(full->adds_space_prefix);
+  EXPECT_TRUE(full->removes_extra_spaces);
+  EXPECT_EQ(full->charsmap, parts.charsmap);
+  parts.charsmap.clear();
+  parts.scores.clear();
+  EXPECT_THAT(read_vocab(*write(parts)).error().message(), HasSubstr("scores"));
 }
 
 }  // namespace

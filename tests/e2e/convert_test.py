@@ -3,6 +3,7 @@ folder leaves no file.
 
 Usage: convert_test.py PATH_TO_DUNLIN PATH_TO_TESTS"""
 
+import base64
 import json
 import os
 import pathlib
@@ -85,6 +86,30 @@ class ConvertTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("tokenizer.json", done.stderr)
         self.assertIn("--no-vocabulary", done.stderr)
+
+    def test_a_unigram_vocabulary_comes_along(self):
+        model = self.folder / "unigram"
+        shutil.copytree(self.model, model)
+        with tarfile.open(TESTS / "golden" / "hf_tokenizers.tar.xz") as archive:
+            [name] = [n for n in archive.getnames() if n.endswith("hf-unigram/tokenizer.json")]
+            file = json.load(archive.extractfile(name))
+        del file["model"]["vocab"][json.loads((model / "config.json").read_text())["vocab_size"]:]
+        space = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+        entry = {"type": "Precompiled",  # an empty map of characters
+                 "precompiled_charsmap": base64.b64encode(bytes([4, 0, 0, 0, 0, 0, 0, 0, 0])).decode()}
+        file["normalizer"] = {"type": "Sequence", "normalizers": [
+            entry, {"type": "Prepend", "prepend": "\u2581"}, space]}
+        file["pre_tokenizer"] = None
+        (model / "tokenizer.json").write_text(json.dumps(file))
+        out = self.folder / "unigram.gguf"
+        done = dunlin("convert", model, out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("t5", dunlin("inspect", out).stdout)
+        for text in ("the cat  sat\non", " a", "x\u20ac"):
+            ids = [dunlin("tokenize", "--output", "ids", "--add-special", of, text).stdout
+                   for of in (model, out)]
+            self.assertEqual(ids[0], ids[1])
+            self.assertGreater(len(ids[0].split()), 2)
 
     def test_types_that_cannot_be_written_are_named(self):
         done = dunlin("convert", "--type", "iq4_xs", self.model, self.folder / "k.gguf")
