@@ -52,7 +52,7 @@ void DiskPrefixes::save(Sequence& seq, int end) {
 
 bool DiskPrefixes::extend(Sequence& seq, bool others_run) {
   if (!kv_.enters_cache(seq.kv)) return true;
-  const int max_hit = (seq.num_tokens() - 1) / kBlockSize;
+  const int max_hit = static_cast<int>(std::ssize(seq.cacheable_tokens()) - 1) / kBlockSize;
   for (int i = seq.kv.num_computed_tokens() / kBlockSize; i < max_hit; ++i) {
     if (!tier_.contains(key_of(seq, i)) || !is_worth_reading()) return true;
     const auto now = EngineClock::now();

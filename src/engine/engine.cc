@@ -170,6 +170,10 @@ Outcome ThreadedEngine::check(const EngineRequest& request, int n) const {
   if (request.sampling.max_tokens == 0 && !request.echo_logprobs) {
     return invalid("max_tokens must be at least 1, got 0");
   }
+  if (request.echo_start < 0 || request.echo_start >= std::ssize(request.prompt)) {
+    return invalid(fmt::format("echo_start must be in [0, {}), got {}", request.prompt.size(),
+                               request.echo_start));
+  }
   return check_lengths(request);
 }
 
@@ -225,6 +229,10 @@ Outcome check_config(const EngineConfig& config, const ModelLimits& limits) {
   if (config.max_batch_tokens < 1 || config.max_batch_tokens > kMaxBatchTokensLimit) {
     return invalid(fmt::format("max_batch_tokens must be in [1, {}], got {}", kMaxBatchTokensLimit,
                                config.max_batch_tokens));
+  }
+  if (config.max_scored_tokens < 1 || config.max_scored_tokens > kMaxBatchTokensLimit) {
+    return invalid(fmt::format("max_scored_tokens must be in [1, {}], got {}", kMaxBatchTokensLimit,
+                               config.max_scored_tokens));
   }
   if (config.max_queue < 1) {
     return invalid(fmt::format("max_queue must be at least 1, got {}", config.max_queue));

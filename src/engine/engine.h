@@ -37,6 +37,7 @@ struct EngineConfig {
       0;              // tokens a sequence may hold, prompt and output; 0: the model's, or what fits
   int max_seqs = 64;  // sequences running at once
   int max_batch_tokens = 512;  // token budget of a step; raised to max_seqs where it is less
+  int max_scored_tokens = 32;  // prompt tokens of a step that echo_logprobs scores
   SchedulePolicy schedule = SchedulePolicy::kPriority;
   int max_overtakes = 64;  // times that a waiting request may be overtaken by later ones
   // Share of each tenant in the computed tokens while several have requests; empty: one tenant.

@@ -45,7 +45,7 @@ TokenOutput error_output(std::string message) {
 SchedulerConfig scheduler_config_of(const EngineConfig& config, const ModelLimits& limits) {
   return {.max_seqs = config.max_seqs,
           .max_batch_tokens = config.max_batch_tokens,
-          .max_logits_rows = max_logits_rows(config.max_seqs),
+          .max_logits_rows = max_logits_rows(config),
           .whole_sequences = limits.is_encoder,
           .policy = config.schedule,
           .max_overtakes = config.max_overtakes,
@@ -170,6 +170,7 @@ void EngineCore::score_prompt(const ScheduledSequence& s, std::span<const float>
                  "prompt tokens are scored in order");
     const auto row =
         rows.subspan(static_cast<std::size_t>(position - s.first_row) * vocab_size, vocab_size);
+    if (seq.on_prompt_logits) seq.on_prompt_logits(position + 1, row);
     seq.prompt_logprobs.push_back(
         compute_logprobs(row, seq.tokens[static_cast<std::size_t>(position) + 1],
                          seq.sampling.num_logprobs, candidates_));

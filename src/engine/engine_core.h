@@ -18,7 +18,9 @@
 namespace dunlin {
 
 // Rows of logits in a step: above one for each sequence, prompt tokens that are scored.
-inline constexpr int max_logits_rows(int max_seqs) { return max_seqs + 32; }
+inline int max_logits_rows(const EngineConfig& config) {
+  return config.max_seqs + config.max_scored_tokens;
+}
 
 class EngineCore {
  public:

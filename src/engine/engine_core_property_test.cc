@@ -70,7 +70,8 @@ class RandomLoad {
     request.max_tokens = 1 + below(std::min(room, 50));
     EngineRequest engine_request = make_request(request.prompt, request.max_tokens);
     engine_request.priority = below(4) == 0 ? below(3) : 0;
-    engine_request.echo_logprobs = below(10) == 0;
+    engine_request.echo_logprobs = below(6) == 0;
+    engine_request.echo_start = below(static_cast<int>(request.prompt.size()));
     if (below(6) == 0) engine_request.cache_salt = "salt";
     requests_[harness_->add(engine_request)] = request;
   }

@@ -276,6 +276,43 @@ TEST(EngineCore, EchoTellsTheLogprobsOfThePrompt) {
   EXPECT_TRUE(first.logprobs.has_value());
 }
 
+// What stands before echo_start may come from the cache; the logits behind it are told in order,
+// whatever the steps are and who is preempted.
+TEST(EngineCore, EchoFromATokenOnTellsItsLogits) {
+  const auto prompt = random_prompt(8, 100);
+  for (const int num_blocks : {9, 64})
+    for (const int start : {0, 1, 2, 17, 64, 99}) {
+      CoreHarness harness({0}, {.max_context = 128, .max_seqs = 2, .max_batch_tokens = 48},
+                          num_blocks);
+      harness.add(make_request(prompt, 1));
+      harness.run_all();
+      const RequestId other = harness.add(make_request(random_prompt(9, 20), 60));
+      EngineRequest request = make_request(prompt, 0);
+      request.echo_logprobs = true;
+      request.echo_start = start;
+      int next = std::max(start, 1);
+      request.on_prompt_logits = [&](int position, std::span<const float> logits) {
+        ASSERT_EQ(position, next++);
+        const auto tokens = std::span(prompt).first(static_cast<std::size_t>(position));
+        ASSERT_TRUE(std::ranges::equal(logits, testing::fake_row(harness.layout(), tokens, 61)));
+      };
+      const RequestId id = harness.add(request);
+      harness.run_all();
+      EXPECT_EQ(next, 100);
+      EXPECT_EQ(harness.tokens(other).size(), 60u);
+      const TokenOutput& output = harness.last(id);
+      const int most = start < 2 ? 0 : (start - 1) / kBlockSize * kBlockSize;
+      EXPECT_LE(output.stats.num_cached_tokens, most);
+      if (num_blocks == 64) {
+        EXPECT_EQ(output.stats.num_cached_tokens, most);
+      }
+      ASSERT_EQ(output.prompt_logprobs.size(), prompt.size());
+      const auto first = static_cast<std::size_t>(std::max(start, 1));
+      EXPECT_EQ(output.prompt_logprobs[first - 1].logprob, 0);
+      EXPECT_LT(output.prompt_logprobs[first].logprob, 0);
+    }
+}
+
 TEST(EngineCore, ScoresAPromptWithoutGenerating) {
   const auto prompt = random_prompt(8, 40);
   CoreHarness harness({0}, {.max_context = 64}, 9);

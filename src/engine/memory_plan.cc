@@ -26,6 +26,7 @@ MemoryPlanner::MemoryPlanner(const ModelConfig& config, const WeightSizes& weigh
     : layout_(layout),
       max_context_(limits.max_context > 0 ? limits.max_context : config.context_length),
       max_seqs_(limits.max_seqs),
+      max_logits_rows_(max_logits_rows(limits)),
       max_batch_tokens_(std::max(limits.max_batch_tokens, limits.max_seqs)) {
   fixed_.weights = weights.packed_bytes;
   fixed_.scratch = scratch_bytes(config, weights.keeps_float_inputs, num_threads);
@@ -35,7 +36,7 @@ MemoryPlanner::MemoryPlanner(const ModelConfig& config, const WeightSizes& weigh
 std::int64_t MemoryPlanner::scratch_bytes(const ModelConfig& config, bool keep_float,
                                           int num_threads) const {
   const auto vocab = static_cast<std::size_t>(config.vocab_size);
-  const std::int64_t rows = max_logits_rows(max_seqs_);
+  const std::int64_t rows = max_logits_rows_;
   const auto row_bytes = static_cast<std::int64_t>((vocab + maxima_size(vocab)) * sizeof(float));
   const std::int64_t tables = static_cast<std::int64_t>(layout_.groups.size()) *
                               (max_seqs_ * ((max_context_ + kBlockSize - 1) / kBlockSize) *

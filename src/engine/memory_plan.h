@@ -57,7 +57,7 @@ class MemoryPlanner {
   std::int64_t scratch_bytes(const ModelConfig& config, bool keep_float, int num_threads) const;
 
   KvLayout layout_;
-  int max_context_ = 0, max_seqs_ = 0, max_batch_tokens_ = 0;
+  int max_context_ = 0, max_seqs_ = 0, max_logits_rows_ = 0, max_batch_tokens_ = 0;
   MemoryPlan fixed_;  // without blocks
 };
 

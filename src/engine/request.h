@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,8 +30,13 @@ struct EngineRequest {
   std::chrono::milliseconds deadline{0};       // submit to end; 0: none
   // Only requests of one salt share blocks of the prefix cache; "": the common one.
   std::string cache_salt;
-  // log p of each prompt token too (TokenOutput::prompt_logprobs); bypasses the prefix cache.
+  // log p of the prompt tokens too (TokenOutput::prompt_logprobs), from token echo_start on. Tokens
+  // before it may come from the prefix cache; where it is 0 or 1, the cache is bypassed.
   bool echo_logprobs = false;
+  int echo_start = 0;  // in [0, number of prompt tokens)
+  // May be empty. Told the logits [vocab_size] behind each of those log-probabilities, once and in
+  // ascending position of the scored token. Engine thread; the others wait meanwhile.
+  std::function<void(int position, std::span<const float> logits)> on_prompt_logits;
   // Other than kNone: no tokens, but the prompt's embedding (TokenOutput::embedding). Of
   // `sampling`, eos_ids, echo_logprobs and the constraint nothing counts then.
   Pooling pooling = Pooling::kNone;
@@ -58,8 +65,8 @@ struct TokenOutput {
   std::optional<TokenId> token;
   std::optional<TokenLogprobs> logprobs;
   // With EngineRequest::echo_logprobs, in the first output only: entry i is of prompt token i
-  // given those before it, with sampling.num_logprobs alternatives. Entry 0 has no such number and
-  // is default-made.
+  // given those before it, with sampling.num_logprobs alternatives. Entry 0 and those before
+  // echo_start have no such number and are default-made.
   std::vector<TokenLogprobs> prompt_logprobs;
   // With EngineRequest::pooling, in the one output, which finishes with FinishReason::kStop:
   // [hidden_size], not normalised.

@@ -186,7 +186,7 @@ void Scheduler::make_kv(Sequence& seq) {
 
 int Scheduler::num_cached(Sequence& seq) {
   make_kv(seq);
-  const int hit = kv_.match_prefix(seq.kv, seq.tokens);
+  const int hit = kv_.match_prefix(seq.kv, seq.cacheable_tokens());
   kv_.free(seq.kv);
   return hit;
 }
@@ -197,7 +197,7 @@ bool Scheduler::try_admit(Sequence& seq) {
   make_kv(seq);
   const int growth = running_.empty() ? 0 : num_growth_blocks(seq);
   if (growth > kv_.num_free_blocks()) return false;
-  const int hit_in_memory = kv_.match_prefix(seq.kv, seq.tokens);
+  const int hit_in_memory = kv_.match_prefix(seq.kv, seq.cacheable_tokens());
   const int needed = kv_.num_new_blocks(seq.kv, seq.num_tokens(), config_.max_batch_tokens);
   if (needed + growth > kv_.num_free_blocks() || is_being_computed(seq, hit_in_memory) ||
       (disk_ != nullptr && !disk_->extend(seq, !running_.empty()))) {
@@ -216,7 +216,8 @@ bool Scheduler::try_admit(Sequence& seq) {
     seq.is_admitted = true;
     seq.stats.num_cached_tokens = hit;
     ++batch_.num_first_runs;
-    if (seq.uses_prefix_cache()) batch_.num_prefix_queries += seq.num_tokens();
+    if (seq.uses_prefix_cache())
+      batch_.num_prefix_queries += static_cast<int>(seq.cacheable_tokens().size());
     batch_.num_prefix_hits += hit;
   }
   append(scheduled);
@@ -261,7 +262,10 @@ bool Scheduler::may_join(const Sequence& seq) const {
 // since each step brings that one past the block.
 bool Scheduler::is_being_computed(const Sequence& seq, int num_hit_tokens) const {
   const int end = num_hit_tokens + kBlockSize;
-  if (!kv_.has_prefix_cache() || !seq.uses_prefix_cache() || end >= seq.num_tokens()) return false;
+  if (!kv_.has_prefix_cache() || !seq.uses_prefix_cache() ||
+      end >= std::ssize(seq.cacheable_tokens())) {
+    return false;
+  }
   return std::any_of(batch_.seqs.begin(), batch_.seqs.end(), [&](const ScheduledSequence& s) {
     const Sequence& other = *s.seq;
     return s.begin < end && other.num_tokens() >= end && other.uses_prefix_cache() &&

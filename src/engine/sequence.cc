@@ -18,6 +18,8 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
     seq->sampling = std::move(request.sampling);
     seq->constraint = std::move(request.constraint);
     seq->echo_logprobs = request.echo_logprobs;
+    seq->echo_start = request.echo_start;
+    seq->on_prompt_logits = std::move(request.on_prompt_logits);
   } else {
     seq->sampling.max_tokens = 0;
   }
@@ -37,7 +39,7 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
   seq->cache_salt = CacheSalt(request.cache_salt);
   if (seq->echo_logprobs) {
     seq->prompt_logprobs.reserve(seq->tokens.size());
-    seq->prompt_logprobs.emplace_back();
+    seq->prompt_logprobs.resize(static_cast<std::size_t>(std::max(seq->echo_start, 1)));
   }
   return seq;
 }

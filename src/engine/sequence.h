@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -42,6 +44,8 @@ struct Sequence {
   std::vector<double> pooled;  // [hidden_size] what has been pooled so far
 
   bool echo_logprobs = false;
+  int echo_start = 0;
+  std::function<void(int position, std::span<const float> logits)> on_prompt_logits;
   std::vector<TokenLogprobs> prompt_logprobs;  // so far; moves out with the first output
 
   CacheSalt cache_salt;
@@ -64,7 +68,14 @@ struct Sequence {
 
   // Not where something of every prompt token is wanted.
   bool uses_prefix_cache() const {
-    return !echo_logprobs && (pooling == Pooling::kNone || pooling == Pooling::kLast);
+    return (!echo_logprobs || echo_start > 1) &&
+           (pooling == Pooling::kNone || pooling == Pooling::kLast);
+  }
+  // All but the last of these may come from the prefix cache: of what follows, logits are wanted.
+  std::span<const TokenId> cacheable_tokens() const {
+    const std::size_t num_known = tokens.size();
+    return std::span(tokens).first(echo_logprobs ? std::min(prompt_logprobs.size(), num_known)
+                                                 : num_known);
   }
 
   int num_tokens() const { return static_cast<int>(tokens.size()); }
