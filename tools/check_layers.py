@@ -26,10 +26,11 @@ ALLOWED = {
     "engine": ["base", "kv", "model", "sampling"],
     "frontend": ["base", "cpu", "quant", "formats", "kv", "text", "grammar", "model", "sampling", "engine"],
     "chat": ["base", "terminal", "text", "sampling", "engine", "frontend"],
+    "eval": ["base", "text", "sampling", "engine", "frontend"],
     "api": ["base", "sampling", "text", "engine", "frontend"],
     "server": ["base", "cpu", "engine", "frontend", "api"],
     "cli": ["base", "terminal", "net", "loadgen", "cpu", "tensor", "quant", "kernels", "formats", "text", "kv", "model",
-            "sampling", "engine", "frontend", "chat", "api", "server"],
+            "sampling", "engine", "frontend", "chat", "eval", "api", "server"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

@@ -24,10 +24,10 @@ using AddCommand = void (*)(CLI::App&, dunlin::cli::Invocation&);
 
 // One row a command, in the order that --help lists them.
 constexpr AddCommand kCommands[] = {
-    dunlin::cli::add_run,     dunlin::cli::add_serve,    dunlin::cli::add_embed,
-    dunlin::cli::add_bench,   dunlin::cli::add_inspect,  dunlin::cli::add_plan,
-    dunlin::cli::add_convert, dunlin::cli::add_pull,     dunlin::cli::add_list,
-    dunlin::cli::add_rm,      dunlin::cli::add_tokenize,
+    dunlin::cli::add_run,   dunlin::cli::add_serve,   dunlin::cli::add_embed,
+    dunlin::cli::add_bench, dunlin::cli::add_eval,    dunlin::cli::add_inspect,
+    dunlin::cli::add_plan,  dunlin::cli::add_convert, dunlin::cli::add_pull,
+    dunlin::cli::add_list,  dunlin::cli::add_rm,      dunlin::cli::add_tokenize,
 };
 
 constexpr AddCommand kDebugCommands[] = {
