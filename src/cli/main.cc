@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -92,6 +93,10 @@ void occupy_standard_streams() {
   }
 }
 
+int report_shortage(const char* message) {
+  return dunlin::cli::report({dunlin::StatusCode::kResourceExhausted, message});
+}
+
 // Runs a command; what it printed must have arrived, or it has failed.
 int run_to_the_end(const std::function<int()>& run) {
   try {
@@ -100,9 +105,17 @@ int run_to_the_end(const std::function<int()>& run) {
     errno = 0;
     const bool is_written = std::fflush(stdout) == 0 && !was_cut;
     return is_written || code != 0 ? code : dunlin::cli::report_write_error(errno);
-  } catch (const std::system_error& error) {  // fmt::print's, where the stream can't take it
-    if (std::ferror(stdout) == 0) throw;
-    return dunlin::cli::report_write_error(error.code().value());
+  } catch (const std::system_error& error) {
+    // fmt::print's, where the stream can't take it
+    if (std::ferror(stdout) != 0) return dunlin::cli::report_write_error(error.code().value());
+    if (error.code() != std::errc::resource_unavailable_try_again) throw;
+    return report_shortage(
+        "the system starts no more threads: take fewer (--threads), or allow more processes "
+        "(ulimit -u) or address space (ulimit -v)");
+  } catch (const std::bad_alloc&) {
+    return report_shortage(
+        "not enough memory: take a smaller model, --context or --threads, or allow more address "
+        "space (ulimit -v); `dunlin plan` says what a model needs");
   }
 }
 

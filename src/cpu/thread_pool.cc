@@ -235,6 +235,16 @@ struct ThreadPool::Impl {
     }
   }
 
+  // The workers end; those that have started, where one could not.
+  void join() {
+    {
+      const std::lock_guard lock(mutex);
+      stop.store(true);
+    }
+    work_ready.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
   // Shares the units out and opens the phase.
   void open(int chunks, const Fn& function) {
     fn = &function;
@@ -275,19 +285,16 @@ ThreadPool::ThreadPool(int num_threads) {
   if (num_threads <= 0) num_threads = default_num_threads();
   impl_ = std::make_unique<Impl>(num_threads);
   impl_->threads.reserve(static_cast<std::size_t>(num_threads - 1));
-  for (int i = 1; i < num_threads; ++i) {
-    impl_->threads.emplace_back([impl = impl_.get(), i] { impl->worker_loop(i); });
+  try {
+    for (int i = 1; i < num_threads; ++i)
+      impl_->threads.emplace_back([impl = impl_.get(), i] { impl->worker_loop(i); });
+  } catch (...) {
+    impl_->join();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->stop.store(true);
-  }
-  impl_->work_ready.notify_all();
-  for (std::thread& thread : impl_->threads) thread.join();
-}
+ThreadPool::~ThreadPool() { impl_->join(); }
 
 int ThreadPool::num_threads() const { return static_cast<int>(impl_->workers.size()); }
 

@@ -48,7 +48,7 @@ class ThreadPool {
     std::uint64_t tag_ = 0;                         // what stands there while it is let go
   };
 
-  // num_threads counts the calling thread: 1 starts no thread. 0: default_num_threads().
+  // Starts num_threads - 1 threads (0: default_num_threads()), or throws std::system_error.
   explicit ThreadPool(int num_threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -3,9 +3,8 @@
 #include <sys/mman.h>
 
 #include <cstdint>
+#include <new>
 #include <utility>
-
-#include "base/check.h"
 
 namespace dunlin {
 namespace {
@@ -14,7 +13,7 @@ namespace {
 std::shared_ptr<std::byte> map_memory(std::size_t size_bytes) {
   void* memory =
       mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  DUNLIN_CHECK(memory != MAP_FAILED, "out of memory");
+  if (memory == MAP_FAILED) throw std::bad_alloc();
   return {static_cast<std::byte*>(memory),
           [size_bytes](std::byte* data) { munmap(data, size_bytes); }};
 }

@@ -13,7 +13,7 @@ class Buffer {
   static constexpr std::size_t kAlignment = 64;
 
   Buffer() = default;
-  explicit Buffer(std::size_t size_bytes);  // aborts where the system has no memory left
+  explicit Buffer(std::size_t size_bytes);  // std::bad_alloc where the system has no memory left
   // Buffers of these sizes, one behind the other from a huge page's start, so that small ones lie
   // in huge pages too. Their memory is given back with the last of them.
   static std::vector<Buffer> in_one_block(std::span<const std::size_t> sizes);

@@ -3,6 +3,7 @@
 usage: command_line_test.py DUNLIN MAKE_TINY_MODEL"""
 
 import os
+import resource
 import subprocess
 import unittest
 
@@ -50,6 +51,23 @@ class CommandLine(ChatTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         done = self.dunlin("bench", "batched", "-npp", "4", "-ntg", "2", "-npl", "1", "-t", "1", self.model)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_a_system_without_memory_or_threads(self):
+        def limit(size):
+            resource.setrlimit(resource.RLIMIT_AS, (size, size))
+        # The stacks alone are 8 GB of addresses.
+        for arguments in (["run", self.model, "hello"], ["serve", self.model, "--port", "0"],
+                          ["bench", self.model, "-p", "4", "-n", "0", "-r", "1"]):
+            done = self.dunlin(*arguments, "--threads", "1024", preexec_fn=lambda: limit(2 << 30))
+            self.assertEqual(done.returncode, 1, done.stderr)
+            [line] = [line for line in done.stderr.splitlines() if not line.startswith(b"measuring")]
+            self.assertIn(b"starts no more threads", line)
+            self.assertIn(b"--threads", line)
+        # Room for the program, not for its cache.
+        done = self.dunlin("serve", self.model, "--port", "0", "--threads", "1", "--kv-memory", "1G",
+                           preexec_fn=lambda: limit(400 << 20))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"dunlin: not enough memory", done.stderr)
 
     def test_values_out_of_range(self):
         for arguments, code, words in (
