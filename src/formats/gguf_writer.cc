@@ -65,8 +65,11 @@ class PartFile {
   }
   bool clear() { return ::ftruncate(fd_, 0) == 0; }
   bool write(std::string_view bytes) { return write_all(fd_, bytes); }
+  // Fails where `to` is there (EEXIST), as far as the file system can tell.
   bool rename(const std::string& to) {
-    if (::rename(path_.c_str(), to.c_str()) != 0) return false;
+    if (::renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) != 0 &&
+        (errno != EINVAL || ::rename(path_.c_str(), to.c_str()) != 0))
+      return false;
     is_ours_ = false;
     return true;
   }
@@ -215,8 +218,9 @@ Outcome GgufWriter::write(const std::string& path) const {
     if (!part.write(bytes)) return cannot_write(path, errno);
   }
   if (is_there()) return taken();  // it came meanwhile
-  if (!part.rename(path)) return cannot_write(path, errno);
-  return {};
+  if (part.rename(path)) return {};
+  if (errno == EEXIST) return taken();
+  return cannot_write(path, errno);
 }
 
 }  // namespace dunlin

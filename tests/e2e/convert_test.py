@@ -125,10 +125,10 @@ class ConvertTest(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertNotIn("converting", done.stderr)
 
-    def test_an_interrupted_conversion_leaves_nothing(self):
-        model = self.folder / "large"
+    def make_model(self, name, rows):
+        """A folder whose embedding has so many rows; zeros that take no room on the disk."""
+        model, width = self.folder / name, 1024
         model.mkdir()
-        rows, width = 400_000, 1024
         (model / "config.json").write_text(json.dumps({
             "architectures": ["LlamaForCausalLM"], "hidden_size": width, "num_hidden_layers": 1,
             "num_attention_heads": 16, "intermediate_size": 256, "vocab_size": rows,
@@ -145,22 +145,46 @@ class ConvertTest(unittest.TestCase):
             begin, end = end, end + 4 * shape[0] * (shape[1] if len(shape) > 1 else 1)
             header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, end]}
         text = json.dumps(header).encode()
-        with open(model / "model.safetensors", "wb") as file:  # sparse: zeros that take no room
+        with open(model / "model.safetensors", "wb") as file:
             file.write(struct.pack("<Q", len(text)) + text)
             file.truncate(8 + len(text) + end)
-        out = self.folder / "large.gguf"
+        return model
+
+    def stop_converting(self, model, out, stopping):
+        """Sends the signal once the file is being written. The exit code and what was said."""
         part = pathlib.Path(f"{out}.part")
         with subprocess.Popen([DUNLIN, "convert", "--no-vocabulary", "--type", "q4_k", "--threads", "1",
                                str(model), str(out)], stderr=subprocess.PIPE, text=True) as process:
             deadline = time.monotonic() + 60
-            while not part.exists() and time.monotonic() < deadline:
+            while not (part.exists() and part.stat().st_size) and time.monotonic() < deadline:
                 time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(stopping)
             message = process.communicate(timeout=120)[1]
-        self.assertEqual(process.returncode, 130, message)
+        return process.returncode, message
+
+    def test_an_interrupted_conversion_leaves_nothing(self):
+        out = self.folder / "large.gguf"
+        code, message = self.stop_converting(self.make_model("large", 400_000), out, signal.SIGINT)
+        self.assertEqual(code, 130, message)
         self.assertIn("interrupted", message)
-        self.assertFalse(part.exists())
+        self.assertFalse(pathlib.Path(f"{out}.part").exists())
         self.assertFalse(out.exists())
+
+    def test_a_killed_conversion_can_be_done_again(self):
+        model, out = self.make_model("medium", 60_000), self.folder / "medium.gguf"
+        part = pathlib.Path(f"{out}.part")
+        code, message = self.stop_converting(model, out, signal.SIGKILL)
+        self.assertEqual(code, -signal.SIGKILL, message)
+        self.assertTrue(part.exists())
+        self.assertFalse(out.exists())
+        with open(part, "ab") as file:  # more than the whole
+            file.truncate(100_000_000)
+        again = dunlin("convert", "--no-vocabulary", "--type", "q4_k", model, out)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertFalse(part.exists())
+        other = self.folder / "medium2.gguf"
+        dunlin("convert", "--no-vocabulary", "--type", "q4_k", model, other)
+        self.assertEqual(out.read_bytes(), other.read_bytes())
 
 
 if __name__ == "__main__":
