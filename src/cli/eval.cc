@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/eval_tasks.h"
 #include "cli/eval_text.h"
 
 namespace dunlin::cli {
@@ -12,6 +13,9 @@ void add_eval(CLI::App& app, Invocation& invocation) {
   command.require_subcommand(1);
   command.footer("Each explains itself: dunlin eval perplexity --help");
   add_eval_perplexity(command, invocation);
+  add_eval_kld(command, invocation);
+  add_eval_needle(command, invocation);
+  add_eval_recall(command, invocation);
 }
 
 }  // namespace dunlin::cli

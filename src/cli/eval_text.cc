@@ -11,6 +11,7 @@
 
 #include "cli/commands.h"
 #include "cli/eval_flags.h"
+#include "eval/kld.h"
 #include "eval/perplexity.h"
 
 namespace dunlin::cli {
@@ -25,6 +26,19 @@ struct TextFlags : EvalFlags {
   std::string file;
   int num_chunks = 0;
 };
+
+struct KldFlags : TextFlags {
+  std::string against_model, against_isa;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string chunk_words(int num_chunks, int context, std::int64_t num_scored) {
+  return fmt::format("{} chunk{} of {} tokens, {} scored", num_chunks, num_chunks == 1 ? "" : "s",
+                     grouped(context), grouped(num_scored));
+}
 
 // "-": standard input.
 Result<std::string> read_text(const std::string& path) {
@@ -58,7 +72,7 @@ Outcome run_perplexity(TextFlags flags) {
   EvalBar bar("scoring", flags);
   const Clock::time_point start = Clock::now();
   DUNLIN_ASSIGN(found, eval::measure_perplexity(session->engine(), chunks, bar.progress()));
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = seconds_since(start);
   const double speed = static_cast<double>(found.num_chunks) * chunks.context / seconds;
   const eval::Estimate perplexity = eval::exp_of(found.nll);
   if (flags.is_json()) {
@@ -77,9 +91,80 @@ Outcome run_perplexity(TextFlags flags) {
     return {};
   }
   fmt::print("perplexity: {:.4f} +/- {:.4f}\n", perplexity.value, perplexity.error);
-  fmt::print("{} chunk{} of {} tokens, {} scored; {:.1f} s, {:.0f} tokens/s\n", found.num_chunks,
-             found.num_chunks == 1 ? "" : "s", grouped(chunks.context), grouped(found.num_scored),
-             seconds, speed);
+  fmt::print("{}; {:.1f} s, {:.0f} tokens/s\n",
+             chunk_words(found.num_chunks, chunks.context, found.num_scored), seconds, speed);
+  return {};
+}
+
+void print_kld(const eval::Divergence& found, const KldFlags& flags, int context, double seconds) {
+  const eval::Estimate base = eval::exp_of(found.base_nll), measured = eval::exp_of(found.nll);
+  const eval::Estimate ratio = eval::exp_of(found.nll_difference);
+  if (flags.is_json()) {
+    const Json json{{"model", flags.session.model},
+                    {"file", flags.file},
+                    {"context", context},
+                    {"num_chunks", found.num_chunks},
+                    {"num_scored_tokens", found.num_positions},
+                    {"mean_kld", found.kld.value},
+                    {"mean_kld_error", found.kld.error},
+                    {"median_kld", found.median},
+                    {"p99_kld", found.percentile_99},
+                    {"p99_9_kld", found.percentile_99_9},
+                    {"max_kld", found.maximum},
+                    {"same_top", found.same_top.value},
+                    {"same_top_error", found.same_top.error},
+                    {"perplexity", measured.value},
+                    {"perplexity_error", measured.error},
+                    {"base_perplexity", base.value},
+                    {"base_perplexity_error", base.error},
+                    {"perplexity_ratio", ratio.value},
+                    {"perplexity_ratio_error", ratio.error},
+                    {"elapsed_time", seconds}};
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print(
+      "KLD: {:.6f} +/- {:.6f}; median {:.6f}, 99% {:.6f}, 99.9% {:.6f}, maximum {:.6f}\n"
+      "same top token: {:.2f}% +/- {:.2f}%\n"
+      "perplexity: {:.4f} +/- {:.4f}, of the other {:.4f} +/- {:.4f}, ratio {:.5f} +/- {:.5f}\n"
+      "{}; {:.1f} s\n",
+      found.kld.value, found.kld.error, found.median, found.percentile_99, found.percentile_99_9,
+      found.maximum, 100 * found.same_top.value, 100 * found.same_top.error, measured.value,
+      measured.error, base.value, base.error, ratio.value, ratio.error,
+      chunk_words(found.num_chunks, context, found.num_positions), seconds);
+}
+
+// The measured side's settings, but for what the flags say of the other.
+Result<SessionFlags> other_side(const KldFlags& flags) {
+  SessionFlags other = flags.session;
+  if (!flags.against_model.empty()) other.model = flags.against_model;
+  if (!flags.against_isa.empty()) other.session.isa = flags.against_isa;
+  if (other.model == flags.session.model && other.session.isa == flags.session.session.isa)
+    return invalid(
+        "there is nothing to compare: both sides are the same; name another model or kernels with "
+        "--against-model or --against-isa");
+  return other;
+}
+
+Outcome run_kld(KldFlags flags) {
+  EngineConfig& engine = flags.session.session.engine;
+  eval::configure_scoring(engine, engine.max_context);
+  DUNLIN_ASSIGN(other, other_side(flags));
+  DUNLIN_ASSIGN(text, read_text(flags.file));
+  DUNLIN_ASSIGN(measured, open_for_eval(flags.session));
+  DUNLIN_ASSIGN(base, open_for_eval(other));
+  DUNLIN_ASSIGN(chunks, cut(*measured, text, flags));
+  DUNLIN_ASSIGN(base_chunks, cut(*base, text, flags));
+  if (chunks.ids != base_chunks.ids)
+    return invalid(
+        fmt::format("{} and {} cut the text into different tokens; only models with the "
+                    "same tokenizer can be compared",
+                    flags.session.model, other.model));
+  EvalBar bar("comparing", flags);
+  const Clock::time_point start = Clock::now();
+  DUNLIN_ASSIGN(
+      found, eval::measure_divergence(base->engine(), measured->engine(), chunks, bar.progress()));
+  print_kld(found, flags, chunks.context, seconds_since(start));
   return {};
 }
 
@@ -104,6 +189,27 @@ void add_eval_perplexity(CLI::App& eval, Invocation& invocation) {
   command.callback([flags, &invocation] {
     invocation.run = [flags] {
       const Outcome outcome = run_perplexity(*flags);
+      return outcome ? 0 : report(outcome.error());
+    };
+  });
+}
+
+void add_eval_kld(CLI::App& eval, Invocation& invocation) {
+  auto flags = std::make_shared<KldFlags>();
+  CLI::App& command = add_text_command(
+      eval, "kld", "How far a model's distributions are from another setting's", *flags);
+  command.add_option("--against-model", flags->against_model,
+                     "The other side's model, with the same tokenizer (default: MODEL)");
+  command.add_option("--against-isa", flags->against_isa,
+                     "The other side's kernels: as --isa (default: the same)");
+  command.footer(
+      "The Kullback-Leibler divergence of the next token's distribution, the other side's from "
+      "this\none's, over the tokens that eval perplexity scores. All flags are of both sides, but "
+      "for those\nthat begin with --against.\n\n"
+      "Example:\n  dunlin eval kld smollm2-135m text.txt --against-isa reference --chunks 4");
+  command.callback([flags, &invocation] {
+    invocation.run = [flags] {
+      const Outcome outcome = run_kld(*flags);
       return outcome ? 0 : report(outcome.error());
     };
   });

@@ -51,6 +51,46 @@ class Eval(unittest.TestCase):
         self.assertIn(f"perplexity: {found['perplexity']:.4f} +/- {found['perplexity_error']:.4f}\n", done.stdout)
         self.assertIn("5 chunks of 64 tokens, 155 scored; ", done.stdout)
 
+    def test_kld(self):
+        flags = ("kld", self.model, self.text, "--context", "64", "--chunks", "3")
+        found = self.eval(*flags, "--against-isa", "reference")
+        self.assertEqual((found["num_chunks"], found["num_scored_tokens"]), (3, 93))
+        self.assertGreater(found["mean_kld"], 0)
+        self.assertLess(found["mean_kld"], 0.1)
+        ascending = [found[name] for name in ("median_kld", "p99_kld", "p99_9_kld", "max_kld")]
+        self.assertEqual(ascending, sorted(ascending))
+        self.assertAlmostEqual(found["perplexity_ratio"], found["perplexity"] / found["base_perplexity"], places=6)
+        alone = self.eval("perplexity", self.model, self.text, "--context", "64", "--chunks", "3")
+        self.assertAlmostEqual(found["perplexity"] / alone["perplexity"], 1, places=6)
+        other = tiny_model(type(self), MAKE_TINY_MODEL, "llama", "Q8_0", "7")
+        far = self.eval(*flags, "--against-model", other)
+        self.assertGreater(far["mean_kld"], 10 * found["mean_kld"])
+        self.assertLess(far["same_top"], 0.9)
+        self.refuses(1, "both sides are the same", *flags)
+
+    def test_needle(self):
+        picture = self.folder / "map.svg"
+        flags = ("needle", self.model, "--lengths", "600,900", "--depths", "0,50,100", "--samples", "2")
+        found = self.eval(*flags, "--svg", str(picture))
+        self.assertEqual([(cell["depth"], cell["length"]) for cell in found["cells"]],
+                         [(depth, length) for depth in (0, 0.5, 1) for length in (600, 900)])
+        self.assertEqual(found["recall"], 0, "a random model knows nothing")
+        self.assertEqual(picture.read_text().count(">0%</text>"), 7, "six cells and a depth")
+        done = self.run_eval(*flags, "--task", "needle", "--chat")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"(?m)^ 100%       0%       0%$")
+        self.assertIn("recall: 0.0%", done.stdout)
+        self.refuses(1, "100 tokens hold no text", "needle", self.model, "--lengths", "100")
+        self.refuses(1, "the model has 2048", "needle", self.model, "--lengths", "4096")
+        self.refuses(1, "--svg: can't write", *flags, "--svg", str(self.folder / "none" / "map.svg"))
+
+    def test_recall(self):
+        found = self.eval("recall", self.model, "--pairs", "4,20", "--queries", "5", "--samples", "2")
+        self.assertEqual([(row["pairs"], row["queries"], row["recall"]) for row in found["rows"]], [(4, 8, 0), (20, 10, 0)])
+        done = self.run_eval("recall", self.model, "--pairs", "8", "--chat")
+        self.assertRegex(done.stdout, r"(?m)^ +8 +\d+ +32  0\.0% \+/- 0\.0%$")
+        self.refuses(1, "the context holds", "recall", self.model, "--pairs", "400")
+
     def test_says_what_is_wrong(self):
         self.refuses(1, "can't read", "perplexity", self.model, str(self.folder / "none.txt"))
         self.refuses(1, "give a longer text or a smaller --context", "perplexity", self.model, "-", "--context", "2048")
