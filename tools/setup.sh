@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what Dunlin needs from Debian: tools/setup.sh build|test|all|neon. `test` includes `build`
-# and makes the Python environment .venv; `all` adds the fuzzers' compiler; `neon` is what
+# and makes the Python environment .venv; `all` adds the sanitizers' and fuzzers' compiler; `neon` is what
 # tools/test_neon.sh needs. Does nothing, in no time, where all is there already.
 # Only the package installation itself runs as root (through sudo where needed).
 set -euo pipefail
@@ -10,7 +10,7 @@ need=${1:?usage: tools/setup.sh build|test|all|neon}
 case $need in
   build) kinds=build ;;
   test) kinds='build test' ;;
-  all) kinds='build test fuzz' ;;
+  all) kinds='build test sanitize' ;;
   neon) kinds='build neon' ;;
   *) say "setup: say build, test, all or neon, not '$need'"; exit 2 ;;
 esac

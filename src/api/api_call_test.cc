@@ -169,7 +169,7 @@ TEST(ChatCall, streams_the_text_that_a_whole_answer_has) {
        stream(fake, true,
               R"({"messages":[{"role":"user","content":"x"}],"stream":true,"stop":"STOP"})"))
     joined += chunk["choices"][0]["delta"].value("content", "");
-  EXPECT_EQ(joined, whole["choices"][0]["message"]["content"]);
+  EXPECT_EQ(whole["choices"][0]["message"]["content"], joined);
 }
 
 TEST(ChatCall, joins_waiting_tokens_into_one_event) {
