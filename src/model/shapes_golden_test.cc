@@ -9,6 +9,7 @@
 
 #include "model/open_model.h"
 #include "support/reference_checks.h"
+#include "support/sanitized.h"
 #include "support/scratch_folder.h"
 #include "support/seeded_checkpoint.h"
 
@@ -33,8 +34,10 @@ class ShapesGoldenTest : public ::testing::TestWithParam<std::string> {
   const nlohmann::json golden_ = testing::read_reference(kFolder + GetParam());
 };
 
+// A sanitizer's build takes the fastest alone: the others run there in tiny_golden_test.
 TEST_P(ShapesGoldenTest, every_instruction_set_gives_the_reference) {
   for (const Isa isa : supported_isas()) {
+    if (support::kIsSanitized && isa != best_isa()) continue;
     LoadOptions options;
     options.isa = isa;
     options.kv_dtype = DType::kF32;

@@ -1,10 +1,13 @@
 // Counts operator new while a test says so. It replaces the program's operators, so exactly one
-// source file of a test program includes it.
+// source file of a test program includes it. A sanitizer brings operators of its own: nothing is
+// counted then.
 #pragma once
 
 #include <atomic>
 #include <cstdlib>
 #include <new>
+
+#include "support/sanitized.h"
 
 namespace dunlin::testing {
 
@@ -21,9 +24,11 @@ inline void* counted_new(std::size_t size) {
 
 }  // namespace dunlin::testing
 
+#ifndef DUNLIN_SANITIZED
 void* operator new(std::size_t size) { return dunlin::testing::counted_new(size); }
 void* operator new[](std::size_t size) { return dunlin::testing::counted_new(size); }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+#endif
