@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/thread_name.h"
 #include "cpu/cgroup.h"
 
 namespace dunlin {
@@ -216,6 +217,7 @@ struct ThreadPool::Impl {
   }
 
   void worker_loop(int worker_idx) {
+    name_this_thread("dunlin-worker");
     Warmer warmer(workers[static_cast<std::size_t>(worker_idx)]);
     std::uint32_t seen = 0;
     const auto ready = [&] { return phase.load() != seen || stop.load(std::memory_order_relaxed); };

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/thread_name.h"
 #include "engine/engine_core.h"
 #include "engine/request_queue.h"
 
@@ -118,6 +119,7 @@ class ThreadedEngine final : public Engine {
 };
 
 void ThreadedEngine::run() {
+  name_this_thread("dunlin-engine");
   RequestQueue::News news;
   while (true) {
     queue_->take(news, /*wait=*/!core_.has_work());

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/thread_name.h"
 
 namespace dunlin {
 namespace {
@@ -170,6 +171,7 @@ DiskTierStats DiskTier::stats() const {
 }
 
 void DiskTier::run() {
+  name_this_thread("dunlin-disk");
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
   take_listing();
   std::unique_lock lock(mutex_);
