@@ -61,6 +61,7 @@ class OpenAiCall final : public ApiCall {
     texts_.resize(n);
     ends_.resize(n);
     chunk_states_.resize(n);
+    text_chunks_.resize(n);
     for (std::size_t i = 0; i < n && !echoes_.empty(); ++i)
       texts_[i].text = echoes_[i / static_cast<std::size_t>(form_.num_choices_per_prompt)];
     for (const auto& generation : generations_)
@@ -154,21 +155,32 @@ class OpenAiCall final : public ApiCall {
           !delta.text.empty() || !delta.logprobs.empty() || !delta.prompt_logprobs.empty();
       const bool ends =
           delta.finish == FinishReason::kStop || delta.finish == FinishReason::kLength;
+      const FinishReason end = ends ? delta.finish : FinishReason::kNone;
       const int idx = static_cast<int>(i);
-      if (form_.is_chat) {
-        if (has_text)
-          append_event(progress.bytes,
-                       format_chat_chunk(info_, idx, delta, form_.logprobs, form_.include_usage));
-        if (ends)
-          append_event(progress.bytes,
-                       format_chat_finish_chunk(info_, idx, delta.finish, form_.include_usage));
-      } else if (has_text || ends) {
-        if (!ends) delta.finish = FinishReason::kNone;
+      delta.finish = form_.is_chat ? FinishReason::kNone : end;  // of chat, a chunk of its own
+      if (has_text || (ends && !form_.is_chat))
+        append_event(progress.bytes, delta_chunk(idx, delta));
+      if (ends && form_.is_chat)
         append_event(progress.bytes,
-                     format_completion_chunk(info_, idx, delta, form_.logprobs, form_.include_usage,
-                                             chunk_states_[i]));
-      }
+                     format_chat_finish_chunk(info_, idx, end, form_.include_usage));
     }
+  }
+
+  std::string delta_chunk(int choice_idx, const ChoiceText& delta) {
+    const auto i = static_cast<std::size_t>(choice_idx);
+    if (form_.logprobs == LogprobsForm::kNone && delta.prompt_logprobs.empty() &&
+        delta.finish == FinishReason::kNone)
+      return text_chunks(choice_idx).with(delta.text);
+    if (form_.is_chat)
+      return format_chat_chunk(info_, choice_idx, delta, form_.logprobs, form_.include_usage);
+    return format_completion_chunk(info_, choice_idx, delta, form_.logprobs, form_.include_usage,
+                                   chunk_states_[i]);
+  }
+
+  const TextChunks& text_chunks(int choice_idx) {
+    std::optional<TextChunks>& chunks = text_chunks_[static_cast<std::size_t>(choice_idx)];
+    if (!chunks) chunks.emplace(info_, choice_idx, form_.is_chat, form_.include_usage);
+    return *chunks;
   }
 
   void finish(CallProgress& progress) {
@@ -198,6 +210,7 @@ class OpenAiCall final : public ApiCall {
   std::vector<ChoiceText> texts_;                         // streaming: what isn't flushed yet
   std::vector<ChoiceEnd> ends_;                           // one a choice
   std::vector<ChunkState> chunk_states_;
+  std::vector<std::optional<TextChunks>> text_chunks_;  // one a choice, made when needed
   Usage usage_;
   std::optional<ApiError> error_;
   bool roles_sent_ = false;

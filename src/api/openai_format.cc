@@ -1,9 +1,12 @@
 #include "api/openai_format.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
+
+#include "base/check.h"
 
 namespace dunlin {
 namespace {
@@ -199,6 +202,39 @@ std::string format_completion_chunk(const AnswerInfo& info, int choice_idx, cons
       logprobs == LogprobsForm::kNone ? ordered_json(nullptr) : completion_logprobs(delta, state);
   choice["finish_reason"] = finish_json(delta.finish);
   return chunk(info, "text_completion", std::move(choice), with_usage);
+}
+
+// Inside of a JSON string a quote follows a backslash, so the empty text stands in one place only.
+TextChunks::TextChunks(const AnswerInfo& info, int choice_idx, bool is_chat, bool with_usage) {
+  constexpr std::string_view kChatText = R"("content":"")", kCompletionText = R"("text":"")";
+  ChunkState state;
+  const std::string chunk =
+      is_chat
+          ? format_chat_chunk(info, choice_idx, {}, LogprobsForm::kNone, with_usage)
+          : format_completion_chunk(info, choice_idx, {}, LogprobsForm::kNone, with_usage, state);
+  const std::string_view text = is_chat ? kChatText : kCompletionText;
+  const std::size_t at = chunk.find(text);
+  DUNLIN_CHECK(at != std::string::npos, "a chunk without text says so");
+  const std::size_t end = at + text.size();
+  before_ = chunk.substr(0, end - 1);
+  after_ = chunk.substr(end - 1);
+}
+
+std::string TextChunks::with(const std::string& text) const {
+  const auto stands_for_itself = [](char c) {
+    return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+  };
+  std::string out;
+  out.reserve(before_.size() + text.size() + after_.size());
+  out += before_;
+  if (std::all_of(text.begin(), text.end(), stands_for_itself)) {
+    out += text;
+  } else {
+    const std::string quoted = dump(text);
+    out.append(quoted, 1, quoted.size() - 2);
+  }
+  out += after_;
+  return out;
 }
 
 std::string format_usage_chunk(const AnswerInfo& info, const Usage& usage, bool is_chat) {

@@ -52,6 +52,17 @@ std::string format_chat_finish_chunk(const AnswerInfo& info, int choice_idx, Fin
                                      bool with_usage);
 std::string format_completion_chunk(const AnswerInfo& info, int choice_idx, const ChoiceText& delta,
                                     LogprobsForm logprobs, bool with_usage, ChunkState& state);
+// Chunks of one choice that hold nothing but text, which most of a stream are: what stands around
+// the text is formatted once.
+class TextChunks {
+ public:
+  TextChunks(const AnswerInfo& info, int choice_idx, bool is_chat, bool with_usage);
+  std::string with(const std::string& text) const;
+
+ private:
+  std::string before_;
+  std::string after_;
+};
 std::string format_usage_chunk(const AnswerInfo& info, const Usage& usage, bool is_chat);
 
 struct ModelInfo {
