@@ -3,6 +3,8 @@
 #include <mutex>
 #include <utility>
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
 
 namespace dunlin {
@@ -11,7 +13,7 @@ namespace dunlin {
 // and must never be what destroys it: that would end a token stream inside its own callback.
 struct Exchange::Signal {
   std::mutex mutex;
-  boost::asio::thread_pool* pool = nullptr;  // null: closed
+  boost::asio::any_io_executor advancer;  // empty: closed
   std::weak_ptr<Exchange> exchange;
   bool is_scheduled = false;
   std::size_t num_pending_bytes = 0;  // made, not yet taken by the connection
@@ -19,28 +21,30 @@ struct Exchange::Signal {
 
   std::optional<CallStats> stats;  // of the call, once it is taken in
 
+  void advance_on(boost::asio::any_io_executor executor) {
+    const std::lock_guard lock(mutex);
+    advancer = std::move(executor);
+  }
   void keep(const CallStats& so_far) {
     const std::lock_guard lock(mutex);
     stats = so_far;
   }
   void notify() {
     const std::lock_guard lock(mutex);
-    if (!pool || is_scheduled || is_full) return;
+    if (!advancer || is_scheduled || is_full) return;
     is_scheduled = true;
-    boost::asio::post(*pool, [weak = exchange] {
+    boost::asio::post(advancer, [weak = exchange] {
       if (const auto self = weak.lock()) self->run_advance();
     });
   }
 };
 
 Exchange::Exchange(ServerContext& context)
-    : context_(context), signal_(std::make_shared<Signal>()) {
-  signal_->pool = &context.output_pool;
-}
+    : context_(context), signal_(std::make_shared<Signal>()) {}
 
 Exchange::~Exchange() {
   const std::lock_guard lock(signal_->mutex);
-  signal_->pool = nullptr;
+  signal_->advancer = nullptr;
 }
 
 void Exchange::start(Route route, std::string body, const CallOrigin& origin,
@@ -74,6 +78,9 @@ void Exchange::run_start(Route route, const std::string& body, const CallOrigin&
       context_.metrics.record_start(call_->num_choices(), call_->max_tokens());
       signal_->keep(call_->stats());
     }
+    signal_->advance_on(call_->is_streaming()
+                            ? boost::asio::any_io_executor(context_.io.get_executor())
+                            : context_.output_pool.get_executor());
     call_->on_ready([signal = signal_] { signal->notify(); });
   } else {
     error = std::move(call).error();
@@ -110,10 +117,10 @@ void Exchange::run_advance() {
     signal_->is_full = signal_->num_pending_bytes > context_.config.max_pending_bytes;
   }
   if (!progress.bytes.empty() || progress.done) {
-    boost::asio::post(context_.io,
-                      [self = shared_from_this(), progress = std::move(progress)]() mutable {
-                        self->deliver(std::move(progress));
-                      });
+    boost::asio::dispatch(context_.io,
+                          [self = shared_from_this(), progress = std::move(progress)]() mutable {
+                            self->deliver(std::move(progress));
+                          });
   }
   if (has_more) signal_->notify();
 }

@@ -1,5 +1,6 @@
-// One API request on its way through the threads: its body goes to the input pool, its tokens come
-// through the output pool, its bytes arrive at the I/O thread. Include it in server/*.cc only.
+// One API request on its way through the threads: its body goes to the input pool. What it streams
+// is made on the I/O thread, since a token's few microseconds are less than a change of threads
+// costs; a whole answer, which may be long, in the output pool. Include it in server/*.cc only.
 #pragma once
 
 #include <functional>
@@ -40,8 +41,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   struct Signal;
 
   void run_start(Route route, const std::string& body, const CallOrigin& origin);  // input pool
-  void run_advance();                                                              // output pool
-  void deliver(CallProgress progress);                                             // I/O thread
+  void run_advance();                   // I/O thread where it streams, else the output pool
+  void deliver(CallProgress progress);  // I/O thread
 
   ServerContext& context_;
   std::shared_ptr<Signal> signal_;
@@ -52,8 +53,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   bool is_cancelled_ = false;
   std::optional<ApiError> error_;
   std::string pending_;
-  // Made in the input pool; from then on advanced in the output pool only. The I/O thread may call
-  // its cancel() once is_started_.
+  // Made in the input pool; from then on advanced in one place only. The I/O thread may call its
+  // cancel() once is_started_.
   std::unique_ptr<ApiCall> call_;
 };
 

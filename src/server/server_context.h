@@ -40,7 +40,7 @@ struct ServerContext {
 
   // Declared last and so destroyed first: handlers that never ran hold what stands above.
   boost::asio::thread_pool input_pool{2};   // parsing, templates, tokenising
-  boost::asio::thread_pool output_pool{1};  // tokens to events
+  boost::asio::thread_pool output_pool{1};  // whole answers
   boost::asio::io_context io{1};
 };
 
