@@ -103,7 +103,9 @@ class StepBudget {
   DriftingFit decode_{8};
   DriftingFit prompt_{4096};
   int most_tried_ = kMinPromptTokens;  // prompt tokens of a step
-  double lateness_ = 1;  // of 100 steps 99 take at most so many times their prediction
+  // Of 100 steps 99 take at most so many times their prediction; at first a guess, since what is
+  // right for one step in a hundred takes hundreds of steps to learn.
+  double lateness_ = 1.2;
 
   // Of the current step.
   bool is_limited_ = false;
