@@ -34,7 +34,9 @@ def option_parser(description, rounds):
 def parse_options(parser, program):
     """The options, `models` filled in; `program` is what the peer's folder must hold."""
     options = parser.parse_args()
-    if not options.peer or not (pathlib.Path(options.peer) / program).exists():
+    if getattr(options, "alone", False):
+        options.peer = None
+    elif not options.peer or not (pathlib.Path(options.peer) / program).exists():
         parser.error(f"--peer must name the folder that holds {program}")
     cache = pathlib.Path(os.environ.get("DUNLIN_MODELS_DIR") or os.path.expanduser("~/.cache/dunlin/models"))
     options.models = options.models or [cache / name for name in MODELS]

@@ -32,6 +32,7 @@ class Loader:
 
     def __init__(self, options):
         self.dunlin, self.peer, self.threads = options.dunlin, options.peer, options.threads
+        self.servers = ("dunlin", "peer") if options.peer else ("dunlin",)
         self.requests = options.requests
         self.long_prompt = getattr(options, "long_prompt", 0)
         self.crowd = getattr(options, "crowd", 0)
@@ -76,7 +77,7 @@ def mixed(loader, model, seed):
             return loader.load(server, "-n", count, "--concurrency", CLIENTS, "--seed", seed, *MIXED, *flags)
 
     if model not in loader.rates:
-        sustained = max(run(who, max(loader.requests // 2, CLIENTS))["request_throughput"] for who in ("dunlin", "peer"))
+        sustained = max(run(who, max(loader.requests // 2, CLIENTS))["request_throughput"] for who in loader.servers)
         loader.rates[model] = OVERLOAD * sustained
 
     def measure(who):

@@ -1,10 +1,11 @@
-"""bench/serving, bench/load_curve and bench/cached_prefix from end to end, with a tiny model and Dunlin in the peer's
+"""bench/serving, load_curve, cached_prefix and server_cost from end to end, with a tiny model and Dunlin in the peer's
 place: what they print is complete. It asks nothing of the figures.
 
 usage: bench_scripts_test.py DUNLIN MAKE_TINY_MODEL"""
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,8 +46,8 @@ class Scripts(unittest.TestCase):
         self.assertEqual((figures["requests lost"], figures["descriptors more"]), ([0], [0]))
 
     def test_a_soak_leaves_memory_flat(self):
-        record = json.loads(self.run_script("serving", "--rounds", "1", "--work", "soak", "--soak-s", "20", "--output",
-                                            "json", self.model))
+        record = json.loads(self.run_script("serving", "--alone", "--rounds", "1", "--work", "soak", "--soak-s", "20",
+                                            "--output", "json", self.model))
         figures = {result["figure"]: result["dunlin"][0] for result in record["results"]}
         self.assertEqual(figures["descriptors more"], 0)
         self.assertLess(figures["MiB more at most"], 8 + 0.05 * figures["MiB at first"], figures)
@@ -56,6 +57,13 @@ class Scripts(unittest.TestCase):
                                "160", "--suffix", "8", self.model], capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"(?m)^\| tiny.gguf \|( [\d.]+ \|){3}( [\d.]+x \|){2} \d+ \|$")
+
+    def test_the_cost_of_the_server(self):
+        done = subprocess.run([BENCH / "server_cost", "--dunlin", DUNLIN, "--threads", "1", "--rounds", "1", "--clients",
+                               "1,3", "--tokens", "16", self.model], capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(re.findall(r"(?m)^\| tiny \| [13] \| [1-9][\d.]* \| [\d.]+ to [\d.]+ \|$", done.stdout)), 2,
+                         done.stdout)
 
     def test_a_load_curve(self):
         plot, save = self.folder / "curve.svg", self.folder / "curve.json"
