@@ -227,4 +227,6 @@ def soak(loader, model, seed):
 
 # Figures of which less is better; of the others more is.
 LESS_IS_BETTER = ("TTFT", "ITL", "TPOT", "of 3x", "lost", "more")
+# Works whose "peer" is Dunlin with other flags.
+AGAINST_ITSELF = ("no-hits",)
 WORKS = {"mixed": mixed, "prefix": prefix, "stall": stall, "cached": cached, "no-hits": no_hits, "crowd": crowd, "soak": soak}
