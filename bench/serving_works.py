@@ -190,7 +190,7 @@ def crowd(loader, model, seed):
     def measure(who):
         if who != "dunlin":
             return {}
-        with loader.server(who, model, CLIENTS, 256, "--max-connections", 2048) as server:
+        with loader.server(who, model, CLIENTS, 256, "--max-connections", 2048, "--max-queue", 1024) as server:
             load(server, min(loader.crowd, 2000), seed + 1000)  # what the first crowd allocates stays
             before = settled_state(server)
             found = load(server, loader.crowd, seed)
