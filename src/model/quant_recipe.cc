@@ -17,7 +17,7 @@ bool contains(std::string_view text, std::string_view part) { return text.find(p
 DType with_short_blocks(DType dtype) {
   switch (dtype) {
     case DType::kQ2_K:
-    case DType::kQ3_K: return DType::kQ4_0;
+    case DType::kQ3_K: return DType::kIQ4_NL;
     case DType::kQ4_K: return DType::kQ5_0;
     case DType::kQ5_K: return DType::kQ5_1;
     case DType::kQ6_K: return DType::kQ8_0;

@@ -30,7 +30,7 @@ class QuantRecipe {
 
   // The type of the tensor of that canonical name. What is never quantised is F32. The other
   // matrices get the recipe's type, or where their rows are no whole blocks of it one with blocks
-  // of 32 and no fewer bits (Q2_K, Q3_K: Q4_0; Q4_K: Q5_0; Q5_K: Q5_1; Q6_K: Q8_0), else F16. In
+  // of 32 and no fewer bits (Q2_K, Q3_K: IQ4_NL; Q4_K: Q5_0; Q5_K: Q5_1; Q6_K: Q8_0), else F16. In
   // the mixes q4_k_m and q5_k_m the matrix that gives logits is Q6_K, and so are attn_v and
   // ffn_down in the first and the last eighth of the layers and in every third between: llama.cpp's
   // rule.

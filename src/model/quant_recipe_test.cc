@@ -39,9 +39,9 @@ TEST(QuantRecipe, every_name_is_found_and_others_are_not) {
 
 TEST(QuantRecipe, rows_that_are_no_whole_blocks_get_short_ones_or_f16) {
   const std::tuple<const char*, DType, DType> cases[] = {
-      {"q2_k", DType::kQ2_K, DType::kQ4_0}, {"q3_k", DType::kQ3_K, DType::kQ4_0},
-      {"q4_k", DType::kQ4_K, DType::kQ5_0}, {"q5_k", DType::kQ5_K, DType::kQ5_1},
-      {"q6_k", DType::kQ6_K, DType::kQ8_0}, {"q8_0", DType::kQ8_0, DType::kQ8_0},
+      {"q2_k", DType::kQ2_K, DType::kIQ4_NL}, {"q3_k", DType::kQ3_K, DType::kIQ4_NL},
+      {"q4_k", DType::kQ4_K, DType::kQ5_0},   {"q5_k", DType::kQ5_K, DType::kQ5_1},
+      {"q6_k", DType::kQ6_K, DType::kQ8_0},   {"q8_0", DType::kQ8_0, DType::kQ8_0},
   };
   for (const auto& [recipe, whole, short_blocks] : cases) {
     EXPECT_EQ(type(recipe, "blk.0.attn_q.weight", 512), whole);

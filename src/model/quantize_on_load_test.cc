@@ -1,4 +1,5 @@
 // Weights quantised on load are those of the file that convert writes, to the bit of the logits.
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -84,12 +85,15 @@ TEST(QuantizeOnLoad, gives_the_logits_of_the_converted_file) {
 }
 
 // Experts, fused projections, heads' own matrices, what transforms make; short rows.
-TEST(QuantizeOnLoad, holds_for_every_kind_of_tensor) {
-  for (const char* name :
-       {"mixtral", "gpt-oss", "deepseek-v3", "qwen2-moe", "gemma3", "phi3", "falcon-new", "gpt2"}) {
-    const std::string folder = std::string(DUNLIN_TEST_DATA_DIR "/tiny/") + name;
-    for (const char* recipe : {"q8_0", "q4_k_m"}) expect_the_same(folder, recipe);
+TEST(QuantizeOnLoad, holds_for_every_architecture) {
+  int num_folders = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(DUNLIN_TEST_DATA_DIR "/tiny")) {
+    if (!entry.is_directory()) continue;
+    for (const char* recipe : {"q8_0", "q4_k", "q4_k_m"})
+      expect_the_same(entry.path().string(), recipe);
+    ++num_folders;
   }
+  EXPECT_GE(num_folders, 25);
 }
 
 TEST(QuantizeOnLoad, what_is_quantised_already_is_refused) {

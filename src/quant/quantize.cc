@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "quant/dequantize.h"
+#include "quant/iq4_quantizer.h"
 #include "quant/k_quants.h"
 #include "quant/q4_0.h"
 #include "quant/q4_1.h"
@@ -138,7 +139,8 @@ bool can_quantize(DType dtype) {
     case DType::kQ3_K:
     case DType::kQ4_K:
     case DType::kQ5_K:
-    case DType::kQ6_K: return true;
+    case DType::kQ6_K:
+    case DType::kIQ4_NL: return true;
     default: return false;
   }
 }
@@ -159,6 +161,7 @@ void quantize(DType dtype, const float* src, std::byte* dst, std::int64_t n) {
     case DType::kQ4_K: return quantize_blocks<BlockQ4K>(src, dst, n);
     case DType::kQ5_K: return quantize_blocks<BlockQ5K>(src, dst, n);
     case DType::kQ6_K: return quantize_blocks<BlockQ6K>(src, dst, n);
+    case DType::kIQ4_NL: return quantize_iq4_nl(src, dst, n);
     default: DUNLIN_CHECK(false, "no quantiser for this format");
   }
 }
