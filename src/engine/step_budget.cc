@@ -98,7 +98,7 @@ void StepBudget::expect_prompt(int begin, int num_tokens, double age_s) {
 }
 
 double StepBudget::planned_itl_s() const {
-  return targets_.itl_s * std::min(1.0, kItlSlack / lateness_);
+  return targets_.itl_s / lateness_;
 }
 
 double StepBudget::limit_s() const {

@@ -13,8 +13,8 @@
 // With both, nothing is stretched for a prompt that is late or can't be in time: under overload
 // itl_s wins.
 // Steps take longer than predicted now and then. The factor that 99 of 100 stay within is followed,
-// and where it is beyond kItlSlack, less than itl_s is planned, so that the 99th percentile of the
-// time between two steps stays within kItlSlack * itl_s.
+// and so much less than itl_s is planned, so that 99 of 100 steps stay within itl_s: what a client
+// sees adds the server's and the network's delays.
 // While nobody decodes there is no limit. Whatever the limit, the first prompt of a step gets
 // kMinPromptTokens, so that a target that can't be met stops nobody.
 //
@@ -71,7 +71,6 @@ class StepBudget {
  public:
   static constexpr int kMinPromptTokens = 4;
   static constexpr double kMaxStretch = 2;
-  static constexpr double kItlSlack = 1.1;
   // A step takes at most so many times the prompt tokens that one has taken before: few tokens that
   // seemed to take no time say nothing about many.
   static constexpr int kMaxGrowth = 8;
