@@ -97,9 +97,7 @@ void StepBudget::expect_prompt(int begin, int num_tokens, double age_s) {
   needed_s_ = std::max(needed_s_, decode_s_ / (1 - expected_s_ / slack));
 }
 
-double StepBudget::planned_itl_s() const {
-  return targets_.itl_s / lateness_;
-}
+double StepBudget::planned_itl_s() const { return targets_.itl_s / lateness_; }
 
 double StepBudget::limit_s() const {
   if (targets_.ttft_s == 0) return planned_itl_s();
