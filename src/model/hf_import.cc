@@ -187,6 +187,8 @@ void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t
   const double context = config_.number("max_position_embeddings");
   const double original = rope.number("original_max_position_embeddings",
                                       config_.number("original_max_position_embeddings", context));
+  // NTK scaling begins behind the model's context, where no text ends up here.
+  if (type == "dynamic" && original == context && !rope.has("alpha")) return;
   if (type == "llama3") {
     add_vector("rope_freqs.weight", llama3_factors(rope, theta, dims, original));
   } else if (type == "linear") {
@@ -200,7 +202,7 @@ void HfImport::set_rope_factors(const HfConfig& rope, double theta, std::int64_t
     set_number("rope.scaling.yarn_beta_fast", rope.number("beta_fast", 32.0));
     set_number("rope.scaling.yarn_beta_slow", rope.number("beta_slow", 1.0));
     // No key of llama.cpp's, which always rounds.
-    if (!rope.flag("truncate", true)) set("rope.scaling.yarn_round_ramp", false);
+    set("rope.scaling.yarn_round_ramp", rope.flag("truncate", true));
     // attn_factor multiplies the paper's own scaling.
     const double wanted = rope.number("attention_factor", yarn_attention(factor, 1));
     set_number("rope.scaling.attn_factor", wanted / yarn_attention(factor, 1));

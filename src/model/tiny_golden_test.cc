@@ -1,6 +1,7 @@
 // Small random checkpoints, one an architecture or variant, against the logits that Hugging Face
 // transformers gives for them in float32 (tests/golden/tiny.tar.xz): the whole model against
 // another implementation, where no real model is at hand.
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <tuple>
@@ -84,6 +85,44 @@ TEST(TinyConfig, what_a_model_asks_for_beyond_its_architecture_here_is_refused_b
     EXPECT_NE(checkpoint.error().message().find(key), std::string::npos)
         << checkpoint.error().message();
   }
+}
+
+// The folder with another rope_parameters: what is read, or why it is refused.
+std::string rope_read(const std::string& name, const json& changes = json::object()) {
+  const ScratchFolder scratch;
+  std::filesystem::copy_file(folder_of(name) + "model.safetensors",
+                             scratch.path() + "/model.safetensors");
+  json config = json::parse(std::ifstream(folder_of(name) + "config.json"));
+  config["rope_parameters"].update(changes);
+  std::ofstream(scratch.path() + "/config.json") << config;
+  const auto checkpoint = HfCheckpoint::open(scratch.path());
+  if (!checkpoint) return checkpoint.error().message();
+  std::string read;
+  for (const auto& [key, value] : (*checkpoint)->all_metadata()) {
+    if (key.find(".rope.") == key.npos) continue;
+    read += key.substr(key.find(".rope.") + 1) + " ";
+    if (const bool* flag = std::get_if<bool>(&value)) read += *flag ? "true " : "false ";
+  }
+  return read;
+}
+
+// It is the default up to max_position_embeddings, the longest text that is taken.
+TEST(TinyConfig, ntk_scaling_that_begins_behind_the_context_changes_nothing) {
+  EXPECT_EQ(rope_read("llama", {{"rope_type", "dynamic"}, {"factor", 4.0}}), rope_read("llama"));
+  for (const auto& [key, value] :
+       {std::pair("alpha", 1000), std::pair("original_max_position_embeddings", 64)}) {
+    json changes = {{"rope_type", "dynamic"}, {"factor", 4.0}};
+    changes[key] = value;
+    const std::string message = rope_read("llama", changes);
+    EXPECT_NE(message.find("RoPE type 'dynamic' is not supported"), message.npos) << message;
+  }
+}
+
+// GPT-OSS doesn't where a GGUF file is silent, transformers does where a folder is.
+TEST(TinyConfig, whether_yarn_rounds_its_ramp_is_always_said) {
+  EXPECT_NE(rope_read("gpt-oss").find("yarn_round_ramp false"), std::string::npos);
+  EXPECT_NE(rope_read("gpt-oss", {{"truncate", nullptr}}).find("yarn_round_ramp true"),
+            std::string::npos);
 }
 
 }  // namespace
