@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/percentile.h"
 #include "sampling/row_ops.h"
 
 namespace dunlin::eval {
@@ -47,15 +48,6 @@ double kl_divergence(std::span<const float> base, std::span<const float> measure
   return kl_divergence(base, log_sum_exp(base), measured, log_sum_exp(measured));
 }
 
-double percentile(std::span<const double> ascending, double fraction) {
-  if (ascending.empty()) return 0;
-  const double at = fraction * static_cast<double>(ascending.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, ascending.size() - 1);
-  const double share = at - static_cast<double>(below);
-  return (1 - share) * ascending[below] + share * ascending[above];
-}
-
 void DivergenceSums::add(std::span<const float> base, std::span<const float> measured,
                          TokenId next) {
   const double base_norm = log_sum_exp(base), measured_norm = log_sum_exp(measured);
@@ -76,10 +68,10 @@ Divergence DivergenceSums::result() const {
   Divergence found;
   found.num_positions = kld_.count();
   found.kld = kld_.mean();
-  found.median = percentile(ascending, 0.5);
-  found.percentile_99 = percentile(ascending, 0.99);
-  found.percentile_99_9 = percentile(ascending, 0.999);
-  found.maximum = percentile(ascending, 1);
+  found.median = percentile(ascending, 50);
+  found.percentile_99 = percentile(ascending, 99);
+  found.percentile_99_9 = percentile(ascending, 99.9);
+  found.maximum = percentile(ascending, 100);
   found.same_top = same_top_.mean();
   found.base_nll = base_nll_.mean();
   found.nll = nll_.mean();

@@ -17,9 +17,6 @@ namespace dunlin::eval {
 // KL(softmax(base) || softmax(measured)) of two rows of logits of one size.
 double kl_divergence(std::span<const float> base, std::span<const float> measured);
 
-// Of ascending values; between two of them linear.
-double percentile(std::span<const double> ascending, double fraction);
-
 struct Divergence {
   int num_chunks = 0;
   std::int64_t num_positions = 0;

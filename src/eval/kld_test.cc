@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/percentile.h"
 #include "support/fake_model.h"
 #include "support/fake_tokenizer.h"
 
@@ -33,9 +34,9 @@ TEST(KlDivergence, OfKnownDistributions) {
 TEST(KlDivergence, PercentilesAreLinearBetweenValues) {
   const std::vector<double> values{1, 2, 4, 8, 16};
   EXPECT_EQ(percentile(values, 0), 1);
-  EXPECT_EQ(percentile(values, 0.5), 4);
-  EXPECT_DOUBLE_EQ(percentile(values, 0.9), 8 + 0.6 * 8);
-  EXPECT_EQ(percentile(values, 1), 16);
+  EXPECT_EQ(percentile(values, 50), 4);
+  EXPECT_DOUBLE_EQ(percentile(values, 90), 8 + 0.6 * 8);
+  EXPECT_EQ(percentile(values, 100), 16);
 }
 
 TEST(DivergenceSums, GiveBothPerplexitiesAndTheShareOfEqualTops) {

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/percentile.h"
+
 namespace dunlin::loadgen {
 namespace {
 
@@ -40,15 +42,6 @@ int peak_concurrency(std::span<const RequestRecord> records) {
 }
 
 }  // namespace
-
-double percentile(std::span<const double> sorted, double p) {
-  if (sorted.empty()) return 0;
-  const double at = p / 100 * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  const double share = at - static_cast<double>(below);
-  return sorted[below] + share * (sorted[above] - sorted[below]);
-}
 
 Distribution distribution(std::vector<double> values, std::span<const double> percentiles) {
   Distribution result;

@@ -12,10 +12,6 @@
 
 namespace dunlin::loadgen {
 
-// The p-th percentile, p in [0, 100], with linear interpolation between the two nearest (NumPy's
-// default). `sorted` is ascending; 0 where it is empty.
-double percentile(std::span<const double> sorted, double p);
-
 struct Distribution {
   std::size_t count = 0;
   double mean = 0, stddev = 0, median = 0, least = 0, most = 0;
