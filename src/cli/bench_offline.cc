@@ -183,8 +183,6 @@ CLI::App& add_command(CLI::App& bench, const char* name, const char* help, Offli
   return command;
 }
 
-int exit_code(const Result<int>& code) { return code ? *code : report(code.error()); }
-
 }  // namespace
 
 void add_bench_throughput(CLI::App& bench, Invocation& invocation) {

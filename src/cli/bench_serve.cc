@@ -326,10 +326,7 @@ void add_bench_serve(CLI::App& bench, Invocation& invocation) {
       "  dunlin bench serve --workload shared-prefix --prefix-len 2000 --input-len 32\n"
       "  dunlin bench serve --workload replay --dataset trace.jsonl --endpoint chat");
   command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Result<int> code = run_serve_bench(*flags);
-      return code ? *code : report(code.error());
-    };
+    invocation.run = [flags] { return exit_code(run_serve_bench(*flags)); };
   });
 }
 

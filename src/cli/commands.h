@@ -42,6 +42,9 @@ void add_debug_logits(CLI::App& debug, Invocation& invocation);
 
 // Prints "dunlin: MESSAGE" on stderr (red where it is a terminal) and gives the exit code.
 int report(const Status& status);
+// Of a command that is done: 0 or what it says itself, or what report() gives.
+int exit_code(const Outcome& outcome);
+int exit_code(const Result<int>& code);
 // The exit code where standard output can't be written, `error` being errno or 0: 1, and it is
 // said; 141 in silence where the reader has gone.
 int report_write_error(int error);

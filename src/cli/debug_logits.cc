@@ -186,12 +186,8 @@ void add_debug_logits(CLI::App& debug, Invocation& invocation) {
       "log-probability].\nWithout \"positions\": the last one.\n\nExample:\n  echo '{\"id\": 1, "
       "\"ids\": [504, 3575, 282, 4649, 314], \"top\": 5}' | \\\n    dunlin debug logits --model "
       "smollm2-135m --isa reference");
-  command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
-  });
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return exit_code(run(*flags)); }; });
 }
 
 }  // namespace dunlin::cli

@@ -88,12 +88,8 @@ void add_debug_tokenize(CLI::App& debug, Invocation& invocation) {
       "\"parse_special\" (default false) takes the names of special tokens for the tokens.\n\n"
       "Example:\n  echo '{\"id\": 1, \"text\": \"Hello\"}' | dunlin debug tokenize --model "
       "smollm2-135m");
-  command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
-  });
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return exit_code(run(*flags)); }; });
 }
 
 }  // namespace dunlin::cli

@@ -131,12 +131,8 @@ void add_embed(CLI::App& app, Invocation& invocation) {
       "  dunlin embed sentence-transformers/all-MiniLM-L6-v2 \"A cat sits on the mat.\"\n"
       "  dunlin embed ./all-MiniLM-L6-v2 --output json < sentences.txt > vectors.json\n"
       "  dunlin serve ./all-MiniLM-L6-v2        the same as POST /v1/embeddings");
-  command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
-  });
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return exit_code(run(*flags)); }; });
 }
 
 }  // namespace dunlin::cli

@@ -176,12 +176,8 @@ void add_eval_needle(CLI::App& eval, Invocation& invocation) {
   command.add_option("--svg", flags->svg, "Writes the table as a heat map to this file");
   command.footer(
       "Example:\n  dunlin eval needle qwen2.5-coder-0.5b --lengths 1024,4096,16384 --svg map.svg");
-  command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run_needle(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
-  });
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return exit_code(run_needle(*flags)); }; });
 }
 
 void add_eval_recall(CLI::App& eval, Invocation& invocation) {
@@ -194,12 +190,8 @@ void add_eval_recall(CLI::App& eval, Invocation& invocation) {
       ->check(CLI::Range(1, 1 << 16))
       ->capture_default_str();
   command.footer("Example:\n  dunlin eval recall smollm2-135m --pairs 32,128 --queries 32");
-  command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run_recall(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
-  });
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return exit_code(run_recall(*flags)); }; });
 }
 
 }  // namespace dunlin::cli

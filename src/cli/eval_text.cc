@@ -187,10 +187,7 @@ void add_eval_perplexity(CLI::App& eval, Invocation& invocation) {
       "Chunks, scored tokens and the error are llama-perplexity's, so that figures compare.\n\n"
       "Example:\n  dunlin eval perplexity smollm2-135m text.txt --chunks 20");
   command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run_perplexity(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
+    invocation.run = [flags] { return exit_code(run_perplexity(*flags)); };
   });
 }
 
@@ -207,12 +204,8 @@ void add_eval_kld(CLI::App& eval, Invocation& invocation) {
       "this\none's, over the tokens that eval perplexity scores. All flags are of both sides, but "
       "for those\nthat begin with --against.\n\n"
       "Example:\n  dunlin eval kld smollm2-135m text.txt --against-isa reference --chunks 4");
-  command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run_kld(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
-  });
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return exit_code(run_kld(*flags)); }; });
 }
 
 }  // namespace dunlin::cli

@@ -32,6 +32,9 @@ int report(const Status& status) {
   return 1;
 }
 
+int exit_code(const Outcome& outcome) { return outcome ? 0 : report(outcome.error()); }
+int exit_code(const Result<int>& code) { return code ? *code : report(code.error()); }
+
 int report_write_error(int error) {
   constexpr int kClosedOutputCode = 128 + SIGPIPE;  // as of a program that the signal ends
   // The reader has had enough.

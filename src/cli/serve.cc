@@ -104,7 +104,7 @@ int run_server(ServeFlags flags) {
     std::_Exit(exit_code);
   };
   const auto code = serve(**session, flags.server);
-  return code ? *code : report(code.error());
+  return exit_code(code);
 }
 
 void add_server_flags(CLI::App& command, ServeFlags& flags) {

@@ -98,12 +98,8 @@ void add_tokenize(CLI::App& app, Invocation& invocation) {
   command.footer(
       "The names of special tokens in TEXT are plain text, as in a user's message.\n\n"
       "Example:\n  dunlin tokenize smollm2-135m \"Why is the sky blue?\"");
-  command.callback([flags, &invocation] {
-    invocation.run = [flags] {
-      const Outcome outcome = run(*flags);
-      return outcome ? 0 : report(outcome.error());
-    };
-  });
+  command.callback(
+      [flags, &invocation] { invocation.run = [flags] { return exit_code(run(*flags)); }; });
 }
 
 }  // namespace dunlin::cli
