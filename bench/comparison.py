@@ -20,18 +20,22 @@ MODELS = ("SmolLM2-135M-Instruct.Q4_1.gguf", "gemma-3-270m.Q4_K_M.gguf", "Qwen2.
 READY_WITHIN_S = 60
 
 
-def option_parser(description, rounds):
+def option_parser(description, rounds, alone=False):
+    """`alone`: of Dunlin only, without --peer."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", type=pathlib.Path, metavar="MODEL.gguf", help="default: the three test models")
-    parser.add_argument("--peer", default=os.environ.get("DUNLIN_PEER"),
-                        help="folder of llama.cpp's programs (or DUNLIN_PEER)")
+    parser.add_argument("models", nargs="*", type=pathlib.Path, metavar="MODEL.gguf", help="default: the test models")
+    if alone:
+        parser.set_defaults(alone=True)
+    else:
+        parser.add_argument("--peer", default=os.environ.get("DUNLIN_PEER"),
+                            help="folder of llama.cpp's programs (or DUNLIN_PEER)")
     parser.add_argument("--dunlin", default=str(ROOT / "build/release/dunlin"))
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     return parser
 
 
-def parse_options(parser, program):
+def parse_options(parser, program=None, models=MODELS):
     """The options, `models` filled in; `program` is what the peer's folder must hold."""
     options = parser.parse_args()
     if getattr(options, "alone", False):
@@ -39,7 +43,7 @@ def parse_options(parser, program):
     elif not options.peer or not (pathlib.Path(options.peer) / program).exists():
         parser.error(f"--peer must name the folder that holds {program}")
     cache = pathlib.Path(os.environ.get("DUNLIN_MODELS_DIR") or os.path.expanduser("~/.cache/dunlin/models"))
-    options.models = options.models or [cache / name for name in MODELS]
+    options.models = options.models or [cache / name for name in models]
     for model in options.models:
         if not model.exists():
             parser.error(f"{model} does not exist (dunlin pull fetches the test models)")
@@ -130,6 +134,16 @@ class StartedServer:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
         return 0.0
+
+
+def bench_serve(dunlin, server, *flags):
+    """The JSON of `dunlin bench serve` against a StartedServer; ends the script where it fails."""
+    command = [dunlin, "bench", "serve", "--url", f"http://127.0.0.1:{server.port}", "--output", "json", "-q", *flags]
+    command = [str(part) for part in command]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return json.loads(done.stdout)
 
 
 def serve_command(who, dunlin, peer, model, threads):

@@ -11,7 +11,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "bench"))
-from comparison import StartedServer, serve_command  # noqa: E402
+from comparison import StartedServer, bench_serve, serve_command  # noqa: E402
 
 CLIENTS = 32
 MIXED = ["--input-len", "32:1024", "--output-len", "16:256", "--ignore-eos"]
@@ -53,12 +53,7 @@ class Loader:
 
     def load(self, server, *flags):
         """The JSON of `dunlin bench serve`; an error where a request failed."""
-        command = [self.dunlin, "bench", "serve", "--url", f"http://127.0.0.1:{server.port}", "--output", "json", "-q",
-                   *(str(flag) for flag in flags)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
-        if done.returncode != 0:
-            raise SystemExit(f"serving: {' '.join(command)} failed")
-        found = json.loads(done.stdout)
+        found = bench_serve(self.dunlin, server, *flags)
         if set(found["failures"]) - {"client left", "HTTP 429"}:
             raise SystemExit(f"serving: requests failed: {found['failures']}")
         return found
