@@ -20,10 +20,17 @@ namespace dunlin {
 namespace {
 
 DUNLIN_INLINE __m512i load512(const void* p) { return _mm512_loadu_si512(p); }
-DUNLIN_INLINE __m512i repeat4(const std::int8_t* four) {
+// sum += w's unsigned bytes times four signed ones, repeated in every lane.
+DUNLIN_INLINE void add_products(__m512i& sum, __m512i w, const std::int8_t* four) {
+#ifdef DUNLIN_SIMDE
   int bits;
   __builtin_memcpy(&bits, four, sizeof(bits));
-  return _mm512_set1_epi32(bits);
+  sum = _mm512_dpbusd_epi32(sum, w, _mm512_set1_epi32(bits));
+#else
+  // GCC 12 would broadcast in an instruction of its own.
+  using Four = const std::int8_t[4];
+  asm("vpdpbusd %1%{1to16%}, %2, %0" : "+v"(sum) : "m"(*reinterpret_cast<Four*>(four)), "v"(w));
+#endif
 }
 DUNLIN_INLINE __m512i join(__m256i low, __m256i high) {
   return _mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1);
@@ -145,25 +152,74 @@ struct UnpackedCodes {
   }
 };
 
-template <int g, int T, typename Source>
-DUNLIN_INLINE void add_group(const Source& source, const ActivationBlock* const (&x)[T],
-                             __m512i (&sums)[T]) {
-  const __m512i w = source.template group<g>();
+// The tokens of a tile: x[t] points to token t's current block. Rows anywhere, or evenly spaced, so
+// that a few registers address 16 of them.
+template <int T>
+struct RowTokens {
+  static constexpr int kCount = T;
+  const ActivationBlock* rows[T];
+  DUNLIN_INLINE const ActivationBlock* operator[](int t) const { return rows[t]; }
+  DUNLIN_INLINE void advance() {
 #pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) {
-    sums[t] = _mm512_dpbusd_epi32(sums[t], w, repeat4(x[t]->q + 4 * g));
+    for (int t = 0; t < T; ++t) ++rows[t];
   }
+  DUNLIN_INLINE const RowTokens& again() const { return *this; }
+};
+
+struct SpacedTokens {
+  static constexpr int kCount = 16;
+  const std::byte* first;
+  std::int64_t stride_bytes;
+  const std::byte* fours[4];  // every fourth row
+
+  DUNLIN_INLINE SpacedTokens(const void* row, std::int64_t stride)
+      : first(static_cast<const std::byte*>(row)), stride_bytes(stride) {
+    for (int i = 0; i < 4; ++i) fours[i] = first + 4 * i * stride;
+  }
+  DUNLIN_INLINE const ActivationBlock* operator[](int t) const {
+    return reinterpret_cast<const ActivationBlock*>(fours[t / 4] + t % 4 * stride_bytes);
+  }
+  DUNLIN_INLINE void advance() {
+    first += sizeof(ActivationBlock);
+    for (auto& four : fours) four += sizeof(ActivationBlock);
+  }
+  // The same, so that the compiler computes addresses anew: it would keep all 16 in memory.
+  DUNLIN_INLINE SpacedTokens again() const {
+    SpacedTokens same = *this;
+    asm("" : "+r"(same.stride_bytes));
+    return same;
+  }
+};
+
+template <int g, typename Tokens, typename Source>
+DUNLIN_INLINE void add_group(const Source& source, const Tokens& x,
+                             __m512i (&sums)[Tokens::kCount]) {
+  const __m512i w = source.template group<g>();
+  const auto& rows = x.again();
+#pragma GCC unroll 16
+  for (int t = 0; t < Tokens::kCount; ++t) add_products(sums[t], w, rows[t]->q + 4 * g);
 }
 
 template <typename Format>
 constexpr int kOffset = Format::kSigned ? 128 : Format::kZeroPoint;
 
+// Minus the zero point's share of a sum over the first half, the second or both.
+template <typename Format, int first_half, int second_half>
+DUNLIN_INLINE __m512i offset_share(const ActivationBlock& x) {
+  if constexpr (kOffset<Format> == 0) return _mm512_setzero_si512();
+  constexpr int kFirst = -kOffset<Format> * first_half, kSecond = -kOffset<Format> * second_half;
+  int halves;
+  __builtin_memcpy(&halves, x.half_sums, sizeof(halves));
+  return multiply_pairs(_mm512_set1_epi32(halves),
+                        _mm512_set1_epi32((kFirst & 0xffff) | kSecond * 65536));
+}
+
 // The block's integers of a format with one scale a block.
-template <typename Format, int T, typename Source>
-DUNLIN_INLINE void block_dots(const Source& source, const ActivationBlock* const (&x)[T],
-                              __m512i (&dots)[T]) {
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) dots[t] = _mm512_set1_epi32(-kOffset<Format> * x[t]->sum);
+template <typename Format, typename Tokens, typename Source>
+DUNLIN_INLINE void block_dots(const Source& source, const Tokens& x,
+                              __m512i (&dots)[Tokens::kCount]) {
+#pragma GCC unroll 16
+  for (int t = 0; t < Tokens::kCount; ++t) dots[t] = offset_share<Format, 1, 1>(*x[t]);
   add_group<0>(source, x, dots);
   add_group<1>(source, x, dots);
   add_group<2>(source, x, dots);
@@ -174,74 +230,87 @@ DUNLIN_INLINE void block_dots(const Source& source, const ActivationBlock* const
   add_group<7>(source, x, dots);
 }
 
-// The same with a factor s a half block. The products stay below 2^24.
-template <typename Format, int T, typename Source>
-DUNLIN_INLINE void scaled_halves(const Source& source, const std::int16_t (&s)[2][32],
-                                 const ActivationBlock* const (&x)[T], __m512i (&dots)[T]) {
+// The integers of both halves of a block, for a format with a factor a half.
+template <typename Format, typename Tokens, typename Source>
+DUNLIN_INLINE void half_dots(const Source& source, const Tokens& x,
+                             __m512i (&first)[Tokens::kCount], __m512i (&second)[Tokens::kCount]) {
 #pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) dots[t] = _mm512_set1_epi32(-kOffset<Format> * x[t]->half_sums[0]);
-  add_group<0>(source, x, dots);
-  add_group<1>(source, x, dots);
-  add_group<2>(source, x, dots);
-  add_group<3>(source, x, dots);
-  const __m512i s0 = upper_int16(load512(s[0]));
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) dots[t] = _mm512_mullo_epi32(dots[t], s0);
-  __m512i second[T];
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) second[t] = _mm512_set1_epi32(-kOffset<Format> * x[t]->half_sums[1]);
+  for (int t = 0; t < Tokens::kCount; ++t) {
+    first[t] = offset_share<Format, 1, 0>(*x[t]);
+    second[t] = offset_share<Format, 0, 1>(*x[t]);
+  }
+  add_group<0>(source, x, first);
+  add_group<1>(source, x, first);
+  add_group<2>(source, x, first);
+  add_group<3>(source, x, first);
   add_group<4>(source, x, second);
   add_group<5>(source, x, second);
   add_group<6>(source, x, second);
   add_group<7>(source, x, second);
-  const __m512i s1 = upper_int16(load512(s[1]));
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) {
-    dots[t] = _mm512_add_epi32(dots[t], _mm512_mullo_epi32(second[t], s1));
-  }
 }
 
-// acc [token][16 rows] takes the block's integers in, as quant/panel_scales.h states.
-template <ScaleKind kind, int T>
-DUNLIN_INLINE void accumulate(const __m512i (&dots)[T], const StripScales& scales, int block,
-                              const ActivationBlock* const (&x)[T], float (*acc)[16]) {
-  const __m512 d = _mm512_loadu_ps(scales.d[block]);
-#pragma GCC unroll 8
-  for (int t = 0; t < T; ++t) {
-    const __m512 dx = _mm512_set1_ps(x[t]->scale);
-    __m512 sum = _mm512_loadu_ps(acc[t]);
-    sum = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), to_floats(dots[t]), sum);
-    if constexpr (kind == ScaleKind::kMin) {
-      sum =
-          _mm512_fmadd_ps(_mm512_loadu_ps(scales.m[block]), _mm512_set1_ps(x[t]->scaled_sum), sum);
-    }
-    if constexpr (kind == ScaleKind::kHalvesMin) {
-      int pair;
-      __builtin_memcpy(&pair, x[t]->half_sums, sizeof(pair));
-      const __m512i min = multiply_pairs(load512(scales.t[block]), _mm512_set1_epi32(pair));
-      const __m512 factor = _mm512_mul_ps(_mm512_loadu_ps(scales.m[block]), dx);
-      sum = _mm512_fmadd_ps(factor, to_floats(min), sum);
-    }
-    _mm512_storeu_ps(acc[t], sum);
+// first * s[0] + second * s[1]: below 2^24, so floats hold the products and their sum exactly, and
+// take half the time of integer multiplications.
+struct HalfFactors {
+  __m512 first, second;
+  DUNLIN_INLINE explicit HalfFactors(const std::int16_t (&s)[2][32])
+      : first(to_floats(upper_int16(load512(s[0])))),
+        second(to_floats(upper_int16(load512(s[1])))) {}
+  DUNLIN_INLINE __m512 sum(__m512i first_dot, __m512i second_dot) const {
+    return _mm512_fmadd_ps(second, to_floats(second_dot),
+                           _mm512_mul_ps(first, to_floats(first_dot)));
   }
+};
+
+// sum + the block of one token, whose integers are `dot`, as quant/panel_scales.h states.
+template <ScaleKind kind>
+DUNLIN_INLINE __m512 add_block(__m512 sum, __m512 dot, const StripScales& scales, int block,
+                               const ActivationBlock* x) {
+  const __m512 dx = _mm512_set1_ps(x->scale);
+  sum = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(scales.d[block]), dx), dot, sum);
+  if constexpr (kind == ScaleKind::kMin) {
+    sum = _mm512_fmadd_ps(_mm512_load_ps(scales.m[block]), _mm512_set1_ps(x->scaled_sum), sum);
+  }
+  if constexpr (kind == ScaleKind::kHalvesMin) {
+    int pair;
+    __builtin_memcpy(&pair, x->half_sums, sizeof(pair));
+    const __m512i min = multiply_pairs(load512(scales.t[block]), _mm512_set1_epi32(pair));
+    const __m512 factor = _mm512_mul_ps(_mm512_load_ps(scales.m[block]), dx);
+    sum = _mm512_fmadd_ps(factor, to_floats(min), sum);
+  }
+  return sum;
 }
 
-// acc += strip x tokens. x: the tokens' rows at the strip's first block.
-template <typename Format, int T, typename SourceAt>
+template <typename Format>
+constexpr bool kHasHalves =
+    Format::Scales::kKind == ScaleKind::kHalves || Format::Scales::kKind == ScaleKind::kHalvesMin;
+
+// acc [token][16 rows] += strip x tokens. x: the tokens' rows at the strip's first block.
+template <typename Format, typename Tokens, typename SourceAt>
 DUNLIN_INLINE void run_strip(SourceAt source_at, int num_blocks, const StripScales& scales,
-                             const ActivationBlock* (&x)[T], float (*acc)[16]) {
+                             Tokens x, float (*acc)[16]) {
+  constexpr int T = Tokens::kCount;
   constexpr ScaleKind kind = Format::Scales::kKind;
-  for (int block = 0; block < num_blocks; ++block) {
+  for (int block = 0; block < num_blocks; ++block, x.advance()) {
     const auto source = source_at(block);
     __m512i dots[T];
-    if constexpr (kind == ScaleKind::kHalves || kind == ScaleKind::kHalvesMin) {
-      scaled_halves<Format>(source, scales.s[block], x, dots);
+    if constexpr (kHasHalves<Format>) {
+      __m512i second[T];
+      half_dots<Format>(source, x, dots, second);
+      const HalfFactors factors(scales.s[block]);
+#pragma GCC unroll 16
+      for (int t = 0; t < T; ++t) {
+        const __m512 dot = factors.sum(dots[t], second[t]);
+        _mm512_store_ps(acc[t], add_block<kind>(_mm512_load_ps(acc[t]), dot, scales, block, x[t]));
+      }
     } else {
       block_dots<Format>(source, x, dots);
+#pragma GCC unroll 16
+      for (int t = 0; t < T; ++t) {
+        const __m512 dot = to_floats(dots[t]);
+        _mm512_store_ps(acc[t], add_block<kind>(_mm512_load_ps(acc[t]), dot, scales, block, x[t]));
+      }
     }
-    accumulate<kind>(dots, scales, block, x, acc);
-#pragma GCC unroll 8
-    for (int t = 0; t < T; ++t) ++x[t];
   }
 }
 

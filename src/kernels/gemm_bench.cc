@@ -1,10 +1,11 @@
 // Speed of the panel kernels by format and shape, one thread: GB/s of weights and GOP/s of int8
 // products (2 a multiply-add), at the fast end of many short calls, since the machine may be busy.
-//   kernels_bench --benchmark_filter='gemm/Q5_0.*' --benchmark_repetitions=5
+//   DUNLIN_ISA=avx2 kernels_bench --benchmark_filter='gemm/Q5_0.*' --benchmark_repetitions=5
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,12 @@
 
 namespace dunlin {
 namespace {
+
+// DUNLIN_ISA, or the best.
+Isa bench_isa() {
+  const char* name = std::getenv("DUNLIN_ISA");
+  return parse_isa(name != nullptr ? name : "auto").value();
+}
 
 struct Shape {
   DType dtype;
@@ -45,16 +52,16 @@ void run_gemm(benchmark::State& state, Shape shape, std::int64_t tokens) {
   ThreadPool pool(1);
   const auto stored = testing::random_matrix(shape.dtype, shape.rows, shape.cols, 1);
   const PackedMatrix packed =
-      PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool).value();
+      PackedMatrix::pack(stored.view(), RowOrder{}, bench_isa(), pool).value();
   Activations x;
   x.reserve(tokens, shape.cols, true);
   x.reset(shape.cols);
   const std::vector<float> values = testing::random_floats(tokens * shape.cols, 2);
   for (std::int64_t t = 0; t < tokens; ++t) {
-    x.set_row(best_isa(), t, values.data() + t * shape.cols);
+    x.set_row(bench_isa(), t, values.data() + t * shape.cols);
   }
   std::vector<float> y(static_cast<std::size_t>(tokens * shape.rows));
-  const auto kernel = gemm_kernels(best_isa()).panels[static_cast<std::size_t>(shape.dtype)];
+  const auto kernel = gemm_kernels(bench_isa()).panels[static_cast<std::size_t>(shape.dtype)];
   const std::int64_t window = window_panels(packed, tokens);
   std::vector<double> times_s;
   std::int64_t panel = 0;
@@ -90,7 +97,7 @@ void run_pack(benchmark::State& state, Shape shape) {
   ThreadPool pool(1);
   const auto stored = testing::random_matrix(shape.dtype, shape.rows, shape.cols, 1);
   for (auto _ : state) {
-    const auto packed = PackedMatrix::pack(stored.view(), RowOrder{}, best_isa(), pool).value();
+    const auto packed = PackedMatrix::pack(stored.view(), RowOrder{}, bench_isa(), pool).value();
     benchmark::DoNotOptimize(packed.panel(0));
   }
   state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(stored.bytes.size()));

@@ -3,9 +3,8 @@
 #pragma once
 
 #include "kernels/gemm_panels.h"
+#include "kernels/inline.h"
 #include "quant/panel_formats.h"
-
-#define DUNLIN_INLINE inline __attribute__((always_inline))
 
 namespace dunlin {
 namespace {
@@ -20,16 +19,23 @@ DUNLIN_INLINE std::int64_t x_row(const PanelJob& job, std::int64_t token) {
   return job.token_rows != nullptr ? job.token_rows[token] : token;
 }
 
+// y [count] = acc + bias, which may be null. A constant count becomes vectors.
+DUNLIN_INLINE void store_row(const float* acc, const float* bias, int count, float* y) {
+  for (int r = 0; r < count; ++r) y[r] = bias != nullptr ? acc[r] + bias[r] : acc[r];
+}
+
 // acc [token][16 rows] to y, with the bias, cut where the matrix ends.
 void store_rows(const PanelJob& job, std::int64_t panel, std::int64_t first_token,
                 std::int64_t num_tokens, const float (*acc)[16]) {
   const std::int64_t row = panel * kPanelRows;
   const std::int64_t left = job.num_rows - row;
-  const int count = left < kPanelRows ? static_cast<int>(left) : kPanelRows;
+  const float* bias = job.bias != nullptr ? job.bias + row : nullptr;
   for (std::int64_t t = 0; t < num_tokens; ++t) {
     float* y = job.y + (first_token + t) * job.y_stride + row;
-    for (int r = 0; r < count; ++r) {
-      y[r] = job.bias != nullptr ? acc[t][r] + job.bias[row + r] : acc[t][r];
+    if (left >= kPanelRows) {
+      store_row(acc[t], bias, kPanelRows, y);
+    } else {
+      store_row(acc[t], bias, static_cast<int>(left), y);
     }
   }
 }
