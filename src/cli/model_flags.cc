@@ -26,9 +26,9 @@ void add_quantize_option(CLI::App& command, std::string& recipe) {
 
 void add_isa_option(CLI::App& command, std::string& isa) {
   command
-      .add_option(
-          "--isa", isa,
-          "Kernels: auto, avx512, avx2, neon, portable, reference-q8, or reference (slow, exact)")
+      .add_option("--isa", isa,
+                  "Kernels: auto, amx, avx512, avx2, neon, portable, reference-q8, or reference "
+                  "(slow, exact)")
       ->capture_default_str()
       ->envname("DUNLIN_ISA");
 }

@@ -6,6 +6,9 @@
 
 #if defined(__aarch64__)
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace dunlin {
@@ -16,9 +19,13 @@ struct IsaName {
   std::string_view name;
 };
 constexpr std::array kNames = {
-    IsaName{Isa::kReference, "reference"}, IsaName{Isa::kReferenceQ8, "reference-q8"},
-    IsaName{Isa::kPortable, "portable"},   IsaName{Isa::kNeon, "neon"},
-    IsaName{Isa::kAvx2, "avx2"},           IsaName{Isa::kAvx512, "avx512"},
+    IsaName{Isa::kReference, "reference"},
+    IsaName{Isa::kReferenceQ8, "reference-q8"},
+    IsaName{Isa::kPortable, "portable"},
+    IsaName{Isa::kNeon, "neon"},
+    IsaName{Isa::kAvx2, "avx2"},
+    IsaName{Isa::kAvx512, "avx512"},
+    IsaName{Isa::kAmx, "amx"},
 };
 
 // Every set of this architecture, each needing all before it, and how many of them this machine
@@ -31,11 +38,19 @@ std::size_t num_supported() { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 
 
 #elif defined(__x86_64__)
 
-constexpr std::array kAll = {Isa::kReference, Isa::kReferenceQ8, Isa::kPortable, Isa::kAvx2,
-                             Isa::kAvx512};
+constexpr std::array kAll = {Isa::kReference, Isa::kReferenceQ8, Isa::kPortable,
+                             Isa::kAvx2,      Isa::kAvx512,      Isa::kAmx};
+
+// The system keeps tiles only for programs that ask for them, before the first use
+// (arch/x86/xstate in the kernel's documentation). Threads have what their program has.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of <asm/prctl.h>
+  constexpr long kTileData = 18;
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
 
 // The builtins also ask XGETBV whether the system saves the wide registers.
-std::size_t num_supported() {
+std::size_t count_supported() {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
       !__builtin_cpu_supports("f16c")) {
     return 3;
@@ -44,7 +59,14 @@ std::size_t num_supported() {
                           __builtin_cpu_supports("avx512vl") &&
                           __builtin_cpu_supports("avx512dq") &&
                           __builtin_cpu_supports("avx512vnni");
-  return has_avx512 ? 5 : 4;
+  if (!has_avx512) return 4;
+  const bool has_amx = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-int8");
+  return has_amx && may_use_tiles() ? 6 : 5;
+}
+
+std::size_t num_supported() {
+  static const std::size_t count = count_supported();
+  return count;
 }
 
 #else

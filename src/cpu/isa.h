@@ -15,9 +15,10 @@ enum class Isa {
   kNeon,         // NEON with the dot products of Armv8.2 (Cortex-A76, Neoverse N1 and later)
   kAvx2,         // AVX2 + FMA + F16C
   kAvx512,       // AVX-512 F BW VL DQ VNNI (Cascade Lake, Ice Lake, Zen 4 and later)
+  kAmx,          // AMX-TILE and AMX-INT8 beside those (Sapphire Rapids and later Xeons)
 };
 
-// "reference", "reference-q8", "portable", "neon", "avx2", "avx512"
+// "reference", "reference-q8", "portable", "neon", "avx2", "avx512", "amx"
 std::string_view isa_name(Isa isa);
 Result<Isa> parse_isa(std::string_view name);  // also "auto": best_isa()
 

@@ -11,7 +11,8 @@ const FloatKernels& float_kernels(Isa isa) {
     case Isa::kPortable: return portable_float_kernels();
 #if defined(__x86_64__)
     case Isa::kAvx2: return avx2_float_kernels();
-    case Isa::kAvx512: return avx512_float_kernels();
+    case Isa::kAvx512:
+    case Isa::kAmx: return avx512_float_kernels();
 #elif defined(__aarch64__)
     case Isa::kNeon: return neon_float_kernels();
 #endif

@@ -174,6 +174,7 @@ const GemmKernels& gemm_kernels(Isa isa) {
 #if defined(__x86_64__)
   if (isa == Isa::kAvx2) return kAvx2Gemm;
   if (isa == Isa::kAvx512) return kAvx512Gemm;
+  if (isa == Isa::kAmx) return kAmxGemm;
 #elif defined(__aarch64__)
   if (isa == Isa::kNeon) return kNeonGemm;
 #endif

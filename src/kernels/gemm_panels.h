@@ -55,6 +55,7 @@ extern const GemmKernels kReferenceQ8Gemm;
 #if defined(__x86_64__)
 extern const GemmKernels kAvx2Gemm;
 extern const GemmKernels kAvx512Gemm;
+extern const GemmKernels kAmxGemm;
 #elif defined(__aarch64__)
 extern const GemmKernels kNeonGemm;
 #endif

@@ -19,6 +19,7 @@ struct LimitLoops {
 extern const LimitLoops portable_limit_loops;
 extern const LimitLoops avx2_limit_loops;
 extern const LimitLoops avx512_limit_loops;
+extern const LimitLoops amx_limit_loops;
 extern const LimitLoops neon_limit_loops;
 
 }  // namespace dunlin

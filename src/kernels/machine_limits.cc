@@ -15,6 +15,7 @@ namespace {
 
 const LimitLoops& loops_of(Isa isa) {
 #if defined(__x86_64__)
+  if (isa == Isa::kAmx) return amx_limit_loops;
   if (isa == Isa::kAvx512) return avx512_limit_loops;
   if (isa == Isa::kAvx2) return avx2_limit_loops;
 #elif defined(__aarch64__)
