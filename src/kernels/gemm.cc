@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/row_maxima.h"
+#include "cpu/cache_size.h"
 #include "kernels/gemm_dispatch.h"
 #include "kernels/gemm_reference.h"
 #include "kernels/panel_attempt.h"
@@ -24,6 +25,20 @@ constexpr double kChunksPerThread = 6;
 // in the time that a wait between two phases may take.
 constexpr std::int64_t kWarmBytes = 128 << 10;
 
+// How many tokens run over a panel before the next panel's turn: half a core's second-level cache
+// holds their rows, so that those of a long prompt come from it for each panel. No fewer than
+// kMinGroup, for which a panel is unpacked again.
+std::int64_t group_tokens(const PackedMatrix& weights, std::int64_t num_tokens) {
+  constexpr std::int64_t kMinGroup = 64, kMultiple = 16;
+  const bool is_float = dtype_info(weights.dtype()).block_size == 1;
+  const auto col_bytes = is_float ? sizeof(float) : sizeof(ActivationBlock) / kBlockCols;
+  const std::int64_t row_bytes = weights.cols() * static_cast<std::int64_t>(col_bytes);
+  const std::int64_t fit = std::max(kMinGroup, l2_cache_bytes() / 2 / row_bytes);
+  const std::int64_t num_groups = (num_tokens + fit - 1) / fit;
+  const std::int64_t even = (num_tokens + num_groups - 1) / num_groups;
+  return (even + kMultiple - 1) / kMultiple * kMultiple;
+}
+
 // A rough cost of one panel on one core: its bytes or its products, whichever takes longer.
 double panel_ns(const PackedMatrix& weights, std::int64_t num_tokens) {
   constexpr double kBytesPerNs = 8, kProductsPerNs = 70;
@@ -38,7 +53,8 @@ struct TokenRows {
   const std::int32_t* rows;  // or null: 0, 1, ...
 };
 
-// The tasks of a call cut into chunks, numbered through.
+// The tasks of a call cut into chunks, numbered through: panels of a group of tokens, one group
+// after the other, so that each worker keeps to few groups.
 class Phase {
  public:
   // shared: the rows of all tasks, or null: each has its own.
@@ -58,7 +74,11 @@ class Phase {
   struct Chunk {
     const GemmTask* task;
     std::int64_t first, last;  // panels
-    std::int64_t size_bytes() const { return (last - first) * task->weights->panel_bytes(); }
+    std::int64_t first_token, num_tokens;
+    // Of the weights, counted with the first group.
+    std::int64_t size_bytes() const {
+      return first_token == 0 ? (last - first) * task->weights->panel_bytes() : 0;
+    }
   };
   Chunk chunk(std::int64_t idx) const {
     const auto num_stops = static_cast<std::ptrdiff_t>((tasks_.size() + stride_ - 1) / stride_);
@@ -69,37 +89,42 @@ class Phase {
       idx -= count;
       ++task;
     }
-    const std::int64_t per_chunk = panels_per_chunk(*task);
-    const std::int64_t first = idx * per_chunk;
-    return {task, first, std::min(first + per_chunk, task->weights->num_panels())};
+    const std::int64_t num_tokens = rows_of(*task).count;
+    const std::int64_t group = group_tokens(*task->weights, num_tokens);
+    const std::int64_t in_group = chunks_of_group(*task, group);
+    const std::int64_t per_chunk = panels_per_chunk(*task, group);
+    const std::int64_t first_token = idx / in_group * group, first = idx % in_group * per_chunk;
+    return {task, first, std::min(first + per_chunk, task->weights->num_panels()), first_token,
+            std::min(group, num_tokens - first_token)};
   }
 
   // Whether the chunk's results are written: if not, nothing here may be touched any more.
   bool run_panels(Isa isa, const Chunk& chunk, const Activations& x,
                   ThreadPool::Attempt& attempt) const {
     const GemmTask& task = *chunk.task;
-    const TokenRows tokens = rows_of(task);
     const PackedMatrix& w = *task.weights;
     const std::int64_t first_row = chunk.first * kPanelRows;
     const std::int64_t last_row = std::min(chunk.last * kPanelRows, w.rows());
     if (isa == Isa::kReference) {
-      reference_rows(task, x, tokens.count, tokens.rows, first_row, last_row);
+      const TokenRange tokens{chunk.first_token, chunk.num_tokens, rows_of(task).rows};
+      reference_rows(task, x, tokens, first_row, last_row);
       find_maxima(chunk);
       return true;
     }
-    const PanelJob job{
+    PanelJob job{
         .panels = w.panel(chunk.first),
         .panel_bytes = w.panel_bytes(),
         .num_panels = chunk.last - chunk.first,
         .cols = w.cols(),
         .num_rows = last_row - first_row,
         .x = x.rows(),
-        .token_rows = tokens.rows,
-        .num_tokens = tokens.count,
+        .token_rows = rows_of(task).rows,
+        .num_tokens = chunk.num_tokens,
         .bias = task.bias != nullptr ? task.bias + first_row : nullptr,
-        .y = task.y + first_row,
+        .y = task.y + chunk.first_token * task.y_stride + first_row,
         .y_stride = task.y_stride,
     };
+    skip_tokens(chunk.first_token, job);
     const auto kernel = gemm_kernels(isa).panels[static_cast<std::size_t>(w.dtype())];
     if (!run_attempt(attempt, kernel, job)) return false;
     find_maxima(chunk);
@@ -109,6 +134,16 @@ class Phase {
  private:
   // A search among so many tasks ends with a walk over the few between two.
   static constexpr std::size_t kStops = 32;
+
+  // The job's tokens begin with that of index `count`.
+  static void skip_tokens(std::int64_t count, PanelJob& job) {
+    if (job.token_rows != nullptr) {
+      job.token_rows += count;
+      return;
+    }
+    job.x.blocks += count * job.x.stride;
+    if (job.x.values != nullptr) job.x.values += count * job.x.stride * kBlockCols;
+  }
 
   TokenRows rows_of(const GemmTask& task) const {
     return shared_ != nullptr ? *shared_ : TokenRows{task.num_tokens, task.token_rows};
@@ -120,22 +155,29 @@ class Phase {
     return panel_ns(*task.weights, num_tokens) * static_cast<double>(task.weights->num_panels());
   }
 
-  std::int64_t panels_per_chunk(const GemmTask& task) const {
-    const double fit = chunk_ns_ / panel_ns(*task.weights, rows_of(task).count);
+  std::int64_t panels_per_chunk(const GemmTask& task, std::int64_t group) const {
+    const double fit = chunk_ns_ / panel_ns(*task.weights, std::min(group, rows_of(task).count));
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(fit));
   }
 
-  std::int64_t chunks_of(const GemmTask& task) const {
-    if (rows_of(task).count == 0) return 0;
-    const std::int64_t per_chunk = panels_per_chunk(task);
+  std::int64_t chunks_of_group(const GemmTask& task, std::int64_t group) const {
+    const std::int64_t per_chunk = panels_per_chunk(task, group);
     return (task.weights->num_panels() + per_chunk - 1) / per_chunk;
+  }
+
+  std::int64_t chunks_of(const GemmTask& task) const {
+    const std::int64_t num_tokens = rows_of(task).count;
+    if (num_tokens == 0) return 0;
+    const std::int64_t group = group_tokens(*task.weights, num_tokens);
+    return (num_tokens + group - 1) / group * chunks_of_group(task, group);
   }
 
   // While the chunk's results are near.
   void find_maxima(const Chunk& chunk) const {
     const GemmTask& task = *chunk.task;
     if (task.maxima == nullptr) return;
-    for (std::int64_t t = 0; t < rows_of(task).count; ++t) {
+    const std::int64_t end_token = chunk.first_token + chunk.num_tokens;
+    for (std::int64_t t = chunk.first_token; t < end_token; ++t) {
       const float* y = task.y + t * task.y_stride;
       float* maxima = task.maxima + t * task.weights->num_panels();
       const std::int64_t first = chunk.first * kPanelRows;

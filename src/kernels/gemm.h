@@ -63,8 +63,8 @@ struct GemmTask {
   const std::int32_t* token_rows = nullptr;
 };
 
-// Runs the tasks over rows 0..num_tokens of x. Each weight byte is read once. Returns the bytes of
-// weights read.
+// Runs the tasks over rows 0..num_tokens of x. Each weight byte is read once, or once for each
+// group of as many tokens as a core's cache holds. Returns the bytes of weights read, counted once.
 // With a pool that redoes overdue chunks the weights and biases must outlive the pool.
 // token_rows: null, or [num_tokens] which rows of x to use (logits of chosen tokens).
 std::int64_t gemm(ThreadPool& pool, Isa isa, std::span<const GemmTask> tasks, const Activations& x,

@@ -84,7 +84,7 @@ __attribute__((noinline)) void run_tile(const PanelJob& job, Source source,
   const ActivationBlock* x[T];
 #pragma GCC unroll 4
   for (int t = 0; t < T; ++t) {
-    x[t] = job.x.blocks + x_row(job, token + t) * job.x.num_blocks + range.first_block;
+    x[t] = job.x.blocks + x_row(job, token + t) * job.x.stride + range.first_block;
   }
   run_strip<Format, T>(source, range.num_blocks, scales, x, acc);
 }

@@ -31,7 +31,7 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
   __m256 sums[T][2];
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
-    x[t] = job.x.values + x_row(job, first_token + t) * job.x.num_blocks * kBlockCols;
+    x[t] = job.x.values + x_row(job, first_token + t) * job.x.stride * kBlockCols;
     sums[t][0] = sums[t][1] = _mm256_setzero_ps();
   }
   const std::int64_t cols = job.cols;

@@ -61,7 +61,7 @@ DUNLIN_INLINE void store_block(__m256i q, float scale, ActivationBlock* out) {
 
 void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x,
                   std::int64_t num_cols) {
-  ActivationBlock* out = rows.blocks + token * rows.num_blocks;
+  ActivationBlock* out = rows.blocks + token * rows.stride;
   for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out) {
     float scale;
     if (num_cols - k >= kBlockCols) {

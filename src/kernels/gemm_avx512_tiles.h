@@ -16,7 +16,7 @@ struct DirectSource {
     const std::byte* at = bits + block * Format::Bits::kBlockBytes;
     // The hardware's prefetchers stop at pages; this runs ahead of them.
     for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + line), _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(at + 4096 + line), _MM_HINT_T1);
     }
     return {at};
   }
@@ -24,8 +24,8 @@ struct DirectSource {
 
 DUNLIN_INLINE SpacedTokens tokens_in_place(const PanelJob& job, StripRange range,
                                            std::int64_t token) {
-  const ActivationBlock* x = job.x.blocks + token * job.x.num_blocks + range.first_block;
-  return SpacedTokens(x, job.x.num_blocks * static_cast<std::int64_t>(sizeof(ActivationBlock)));
+  const ActivationBlock* x = job.x.blocks + token * job.x.stride + range.first_block;
+  return SpacedTokens(x, job.x.stride * static_cast<std::int64_t>(sizeof(ActivationBlock)));
 }
 
 template <typename Format, int T, typename Source>
@@ -35,7 +35,7 @@ __attribute__((noinline)) void run_tile(const PanelJob& job, Source source,
   RowTokens<T> x;
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
-    x.rows[t] = job.x.blocks + x_row(job, token + t) * job.x.num_blocks + range.first_block;
+    x.rows[t] = job.x.blocks + x_row(job, token + t) * job.x.stride + range.first_block;
   }
   run_strip<Format>(source, range.num_blocks, scales, x, acc);
 }
@@ -106,7 +106,7 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
   __m512 sums[T];
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
-    x[t] = job.x.values + x_row(job, first_token + t) * job.x.num_blocks * kBlockCols;
+    x[t] = job.x.values + x_row(job, first_token + t) * job.x.stride * kBlockCols;
     sums[t] = _mm512_set1_ps(0);
   }
   for (std::int64_t k = 0; k < cols; ++k, w += 16 * Plain::kBytes) {

@@ -38,7 +38,7 @@ constexpr Shape kShapes[] = {
     {DType::kQ2_K, 4864, 1024},  {DType::kQ3_K, 4864, 1024}, {DType::kQ4_K, 4864, 1024},
     {DType::kQ5_K, 4864, 1024},  {DType::kQ6_K, 4864, 1024}, {DType::kIQ4_XS, 4864, 1024},
     {DType::kF32, 1024, 896},    {DType::kF16, 4864, 896},   {DType::kBF16, 4864, 896},
-    {DType::kQ8_0, 896, 4864},   {DType::kF16, 896, 4864},
+    {DType::kQ8_0, 896, 4864},   {DType::kF16, 896, 4864},   {DType::kQ4_K, 4096, 4096},
 };
 
 // A window of panels a call, short enough (under a millisecond) that most calls run undisturbed,

@@ -35,7 +35,7 @@ void plain_tile(const PanelJob& job, std::int64_t panel, std::int64_t first_toke
   float32x4_t sums[T][4];
 #pragma GCC unroll 8
   for (int t = 0; t < T; ++t) {
-    x[t] = job.x.values + x_row(job, first_token + t) * job.x.num_blocks * kBlockCols;
+    x[t] = job.x.values + x_row(job, first_token + t) * job.x.stride * kBlockCols;
 #pragma GCC unroll 4
     for (int q = 0; q < 4; ++q) sums[t][q] = vdupq_n_f32(0);
   }

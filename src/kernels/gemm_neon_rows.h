@@ -60,7 +60,7 @@ DUNLIN_INLINE void store_block(const QuantisedBlock& block, ActivationBlock* out
 
 void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x,
                   std::int64_t num_cols) {
-  ActivationBlock* out = rows.blocks + token * rows.num_blocks;
+  ActivationBlock* out = rows.blocks + token * rows.stride;
   for (std::int64_t k = 0; k < num_cols; k += kBlockCols, ++out) {
     if (num_cols - k >= kBlockCols) {
       store_block(quantize_block(x + k), out);

@@ -19,11 +19,14 @@ struct alignas(64) ActivationBlock {
   std::int16_t lanes[2];          // the same over all 32
 };
 
-// Rows of a step in the forms that kernels read.
+// Rows of a step in the forms that kernels read. From row to row are `stride` blocks, an odd
+// number, so that the same block of many rows, which a tile reads together, never falls into one
+// set of a cache.
 struct ActivationRows {
   std::int64_t num_blocks;  // a row: columns rounded up to whole blocks
-  ActivationBlock* blocks;  // [rows, num_blocks]
-  float* values;            // [rows, 32 num_blocks] or null
+  std::int64_t stride;      // num_blocks | 1
+  ActivationBlock* blocks;  // [rows, stride]
+  float* values;            // [rows, 32 stride] or null
 };
 
 // Consecutive panels of one matrix times the tokens.

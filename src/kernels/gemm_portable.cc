@@ -93,7 +93,7 @@ void block_panels(const PanelJob& job) {
         for (std::int64_t t = 0; t < tokens; ++t) {
           const std::int64_t row = x_row(job, first + t);
           std::int32_t dots[2][kPanelRows];
-          const ActivationBlock& x = job.x.blocks[row * job.x.num_blocks + block];
+          const ActivationBlock& x = job.x.blocks[row * job.x.stride + block];
           half_dots(w, x.q, dots);
           add_block<Scales::kKind>(scales, dots, x, acc[t]);
         }
@@ -115,7 +115,7 @@ void plain_panels(const PanelJob& job) {
         T stored[kPanelRows];
         std::memcpy(stored, data + k * static_cast<std::int64_t>(sizeof(stored)), sizeof(stored));
         for (std::int64_t t = 0; t < tokens; ++t) {
-          const float x = job.x.values[x_row(job, first + t) * job.x.num_blocks * 32 + k];
+          const float x = job.x.values[x_row(job, first + t) * job.x.stride * 32 + k];
           for (int r = 0; r < kPanelRows; ++r) {
             acc[t][r] = std::fma(to_float(stored[r]), x, acc[t][r]);
           }
@@ -160,7 +160,7 @@ void quantize_block(const float* x, std::int64_t n, std::int8_t* q, float* scale
 void quantize_row(const ActivationRows& rows, std::int64_t token, const float* x,
                   std::int64_t num_cols) {
   for (std::int64_t block = 0; block < rows.num_blocks; ++block) {
-    const std::int64_t at = token * rows.num_blocks + block;
+    const std::int64_t at = token * rows.stride + block;
     ActivationBlock& out = rows.blocks[at];
     quantize_block(x + block * kBlockCols, std::min<std::int64_t>(32, num_cols - block * 32), out.q,
                    &out.scale);

@@ -27,8 +27,8 @@ float dot(const float* a, const float* b, std::int64_t n) {
 
 }  // namespace
 
-void reference_rows(const GemmTask& task, const Activations& x, std::int64_t num_tokens,
-                    const std::int32_t* token_rows, std::int64_t first_row, std::int64_t last_row) {
+void reference_rows(const GemmTask& task, const Activations& x, const TokenRange& tokens,
+                    std::int64_t first_row, std::int64_t last_row) {
   const PackedMatrix& w = *task.weights;
   const std::int64_t cols = w.cols();
   const std::int64_t stored = row_bytes(w.dtype(), cols);
@@ -38,8 +38,8 @@ void reference_rows(const GemmTask& task, const Activations& x, std::int64_t num
     for (std::int64_t k = 0; k < cols; k += kStrip) {
       const std::int64_t n = std::min(kStrip, cols - k);
       dequantize(w.dtype(), row + row_bytes(w.dtype(), k), strip, n);
-      for (std::int64_t t = 0; t < num_tokens; ++t) {
-        const float* values = x.values(token_rows ? token_rows[t] : t);
+      for (std::int64_t t = tokens.first; t < tokens.first + tokens.count; ++t) {
+        const float* values = x.values(tokens.rows ? tokens.rows[t] : t);
         const float start = k > 0 ? task.y[t * task.y_stride + r] : task.bias ? task.bias[r] : 0;
         task.y[t * task.y_stride + r] = start + dot(strip, values + k, n);
       }

@@ -7,8 +7,15 @@
 
 namespace dunlin {
 
-// Rows [first_row, last_row) of one task, for all tokens.
-void reference_rows(const GemmTask& task, const Activations& x, std::int64_t num_tokens,
-                    const std::int32_t* token_rows, std::int64_t first_row, std::int64_t last_row);
+// Tokens first .. first + count - 1 of a task; rows: which row of x each token of the task takes,
+// or null: 0, 1, ...
+struct TokenRange {
+  std::int64_t first, count;
+  const std::int32_t* rows;
+};
+
+// Rows [first_row, last_row) of one task.
+void reference_rows(const GemmTask& task, const Activations& x, const TokenRange& tokens,
+                    std::int64_t first_row, std::int64_t last_row);
 
 }  // namespace dunlin

@@ -64,7 +64,7 @@ DUNLIN_INLINE SpacedTokens spaced_tokens(const PanelJob& job, StripRange range, 
   for (std::int64_t t = 0; t < SpacedTokens::kCount; ++t) {
     const std::int64_t row = x_row(job, token + (t < count ? t : count - 1));
     __builtin_memcpy(copy.blocks + t * TokenCopy::kStride,
-                     job.x.blocks + row * job.x.num_blocks + range.first_block,
+                     job.x.blocks + row * job.x.stride + range.first_block,
                      static_cast<std::size_t>(range.num_blocks) * sizeof(ActivationBlock));
   }
   return SpacedTokens(copy.blocks, TokenCopy::kStride);

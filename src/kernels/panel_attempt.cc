@@ -12,7 +12,7 @@ constexpr std::int64_t kMaxResults = 4096;
 // Weights of plain floats read rows of floats, which are four times as many bytes.
 bool is_small(const PanelJob& job) {
   return job.token_rows == nullptr && job.x.values == nullptr &&
-         job.num_tokens * job.x.num_blocks <= kMaxBlocks &&
+         job.num_tokens * job.x.stride <= kMaxBlocks &&
          job.num_tokens * job.num_rows <= kMaxResults;
 }
 
@@ -26,7 +26,7 @@ bool run_attempt(ThreadPool::Attempt& attempt, void (*kernel)(const PanelJob&),
   }
   ActivationBlock blocks[kMaxBlocks];
   float results[kMaxResults];
-  std::copy_n(job.x.blocks, job.num_tokens * job.x.num_blocks, blocks);
+  std::copy_n(job.x.blocks, job.num_tokens * job.x.stride, blocks);
   PanelJob apart = job;
   apart.x.blocks = blocks;
   apart.y = results;

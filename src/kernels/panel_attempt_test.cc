@@ -27,7 +27,7 @@ void slow_kernel(const PanelJob& job) {
   for (std::int64_t t = 0; t < job.num_tokens; ++t) {
     for (std::int64_t r = 0; r < job.num_rows; ++r) {
       job.y[t * job.y_stride + r] =
-          static_cast<float>(job.x.blocks[t * job.x.num_blocks].q[0]) + static_cast<float>(r);
+          static_cast<float>(job.x.blocks[t * job.x.stride].q[0]) + static_cast<float>(r);
     }
   }
 }
@@ -50,7 +50,7 @@ TEST(PanelAttempt, ALateWorkerTouchesNothingOfThePhase) {
     pool.parallel_for_attempts(kChunks, [&](ThreadPool::Attempt& attempt) {
       PanelJob job{};
       job.num_rows = kRows;
-      job.x = {.num_blocks = 1, .blocks = blocks.data(), .values = nullptr};
+      job.x = {.num_blocks = 1, .stride = 1, .blocks = blocks.data(), .values = nullptr};
       job.num_tokens = kTokens;
       job.y = y.data() + attempt.chunk_idx() * kRows;
       job.y_stride = kRows * kChunks;
