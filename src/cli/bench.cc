@@ -35,6 +35,7 @@ struct BenchFlags {
   std::vector<int> n_threads;                                                    // 0: every core
   std::vector<int> n_prompt{512}, n_gen{128}, n_depth{0};                        // bench
   std::vector<int> batch_prompt{128}, batch_gen{128}, batch_seqs{1, 8, 16, 32};  // bench batched
+  KvFormats kv_formats;
   FetchOptions fetch;
 };
 
@@ -57,6 +58,7 @@ Result<Bench> open_bench(const BenchFlags& flags, int num_threads) {
   LoadOptions options;
   options.isa = isa;
   options.num_threads = num_threads;
+  options.kv_formats = flags.kv_formats;
   DUNLIN_ASSIGN(opened, open_model(resolved.path, options));
   if (opened.config.is_encoder)
     return invalid(
@@ -172,6 +174,7 @@ void add_common(CLI::App& command, BenchFlags& flags, bool many_threads) {
     threads->expected(1);
   }
   add_isa_option(command, flags.isa);
+  add_cache_type_options(command, flags.kv_formats);
   command.add_option("-b,--batch-tokens", flags.batch_tokens, "Tokens of a prefill step")
       ->check(CLI::Range(1, 16384))
       ->capture_default_str();

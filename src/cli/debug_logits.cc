@@ -156,7 +156,7 @@ Outcome run(const Flags& flags) {
   options.isa = isa;
   options.num_threads = flags.threads;
   // The exact path also keeps exact keys and values.
-  if (isa == Isa::kReference) options.kv_dtype = DType::kF32;
+  if (isa == Isa::kReference) options.kv_formats = KvFormat::kF32;
   DUNLIN_ASSIGN(opened, open_model(resolved.path, options));
   if (opened.config.is_encoder)
     return invalid(fmt::format("{}: an encoder has no logits; see `dunlin embed`", resolved.path));

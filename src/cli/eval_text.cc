@@ -28,7 +28,7 @@ struct TextFlags : EvalFlags {
 };
 
 struct KldFlags : TextFlags {
-  std::string against_model, against_isa;
+  std::string against_model, against_isa, against_type;
 };
 
 double seconds_since(Clock::time_point start) {
@@ -139,10 +139,12 @@ Result<SessionFlags> other_side(const KldFlags& flags) {
   SessionFlags other = flags.session;
   if (!flags.against_model.empty()) other.model = flags.against_model;
   if (!flags.against_isa.empty()) other.session.isa = flags.against_isa;
-  if (other.model == flags.session.model && other.session.isa == flags.session.session.isa)
+  if (!flags.against_type.empty()) other.session.kv_formats = *find_kv_format(flags.against_type);
+  if (other.model == flags.session.model && other.session.isa == flags.session.session.isa &&
+      other.session.kv_formats == flags.session.session.kv_formats)
     return invalid(
-        "there is nothing to compare: both sides are the same; name another model or kernels with "
-        "--against-model or --against-isa");
+        "there is nothing to compare: both sides are the same; name another model, kernels or "
+        "cache with --against-model, --against-isa or --against");
   return other;
 }
 
@@ -199,11 +201,18 @@ void add_eval_kld(CLI::App& eval, Invocation& invocation) {
                      "The other side's model, with the same tokenizer (default: MODEL)");
   command.add_option("--against-isa", flags->against_isa,
                      "The other side's kernels: as --isa (default: the same)");
+  command
+      .add_option("--against", flags->against_type,
+                  "The other side's type of cached keys and values: as --cache-type-k (default: "
+                  "the same)")
+      ->check(CLI::IsMember(kv_format_names()));
   command.footer(
       "The Kullback-Leibler divergence of the next token's distribution, the other side's from "
       "this\none's, over the tokens that eval perplexity scores. All flags are of both sides, but "
       "for those\nthat begin with --against.\n\n"
-      "Example:\n  dunlin eval kld smollm2-135m text.txt --against-isa reference --chunks 4");
+      "Examples:\n  dunlin eval kld smollm2-135m text.txt --against-isa reference --chunks 4\n"
+      "  dunlin eval kld smollm2-135m text.txt --cache-type-k int8 --cache-type-v int8 --against "
+      "f16");
   command.callback(
       [flags, &invocation] { invocation.run = [flags] { return exit_code(run_kld(*flags)); }; });
 }

@@ -33,6 +33,20 @@ void add_isa_option(CLI::App& command, std::string& isa) {
       ->envname("DUNLIN_ISA");
 }
 
+void add_cache_type_options(CLI::App& command, KvFormats& formats) {
+  const auto add = [&command](const char* flag, const char* variable, const char* help,
+                              KvFormat& format) {
+    command
+        .add_option_function<std::string>(
+            flag, [&format](const std::string& name) { format = *find_kv_format(name); }, help)
+        ->check(CLI::IsMember(kv_format_names()))
+        ->default_str(std::string(kv_format_info(format).name))
+        ->envname(variable);
+  };
+  add("--cache-type-k", "DUNLIN_CACHE_TYPE_K", "How keys are cached", formats.k);
+  add("--cache-type-v", "DUNLIN_CACHE_TYPE_V", "How values are cached", formats.v);
+}
+
 void add_compute_options(CLI::App& command, const std::string& names, int& num_threads,
                          std::string& isa) {
   command

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/model_store.h"
+#include "tensor/kv_format.h"
 
 namespace CLI {
 class App;
@@ -21,6 +22,9 @@ void add_quantize_option(CLI::App& command, std::string& recipe);
 
 // Adds --isa.
 void add_isa_option(CLI::App& command, std::string& isa);
+
+// Adds --cache-type-k and --cache-type-v, each with its DUNLIN_* variable.
+void add_cache_type_options(CLI::App& command, KvFormats& formats);
 
 // Adds --threads (`names` may hold a short one too) and --isa.
 void add_compute_options(CLI::App& command, const std::string& names, int& num_threads,

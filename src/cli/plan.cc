@@ -30,7 +30,7 @@ constexpr std::array<int, 4> kBatches = {1, 8, 32, 128};
 
 struct PlanFlags {
   std::string model, weights, output = "text", memory, isa = "auto";
-  std::string cache_type_k = "f16", cache_type_v = "f16";
+  KvFormats kv_formats;
   int context = 0, batch = 1, num_threads = 0;
   int max_batch_tokens = EngineConfig().max_batch_tokens;
   double bandwidth = 0;  // GB/s; 0: measured
@@ -128,8 +128,8 @@ PlanReport make_report(const Planned& p, std::string name) {
       p.flags.context > 0 ? p.flags.context : std::min(config.context_length, kUsualContext);
   report.batch = p.flags.batch;
   report.max_batch_tokens = std::max(p.flags.max_batch_tokens, report.batch);
-  report.cache_type_k = p.flags.cache_type_k;
-  report.cache_type_v = p.flags.cache_type_v;
+  report.cache_type_k = kv_format_info(p.flags.kv_formats.k).name;
+  report.cache_type_v = kv_format_info(p.flags.kv_formats.v).name;
   report.kv_bytes_per_token = p.layout.bytes_per_token();
   report.budget = p.budget;
   report.budget_is_measured = p.flags.memory.empty();
@@ -165,10 +165,6 @@ double measure_bandwidth(const Planned& p) {
   return measure_read_speed(pool, p.isa, options);
 }
 
-DType cache_dtype(const std::string& name) {
-  return name == "f32" ? DType::kF32 : name == "bf16" ? DType::kBF16 : DType::kF16;
-}
-
 Result<Planned> prepare(const PlanFlags& flags, const std::string& path) {
   Planned planned;
   planned.flags = flags;
@@ -181,8 +177,7 @@ Result<Planned> prepare(const PlanFlags& flags, const std::string& path) {
   DUNLIN_ASSIGN(isa, parse_isa(flags.isa));
   planned.isa = isa;
   planned.num_threads = flags.num_threads > 0 ? flags.num_threads : default_num_threads();
-  planned.layout = kv_layout(planned.model.config, cache_dtype(flags.cache_type_k));
-  planned.layout.dtype_v = cache_dtype(flags.cache_type_v);
+  planned.layout = kv_layout(planned.model.config, flags.kv_formats);
   planned.budget = memory_budget(memory_limit());
   if (!flags.memory.empty()) {
     auto bytes = parse_bytes(flags.memory);
@@ -223,13 +218,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
       .add_option("--weights", flags.weights,
                   "A format that the weights would have (default: what they have)")
       ->check(CLI::IsMember(names));
-  const auto add_cache_type = [&command](const char* name, std::string& type) {
-    command.add_option(name, type, "Type of the cached keys or values")
-        ->check(CLI::IsMember({"f32", "f16", "bf16"}))
-        ->capture_default_str();
-  };
-  add_cache_type("--cache-type-k", flags.cache_type_k);
-  add_cache_type("--cache-type-v", flags.cache_type_v);
+  add_cache_type_options(command, flags.kv_formats);
   command.add_option("--memory", flags.memory,
                      "What may be used, as 16G (default: what is free here, less a margin)");
   command

@@ -59,6 +59,7 @@ void add_session_flags(CLI::App& command, SessionFlags& flags) {
       ->check(CLI::Range(0, std::numeric_limits<int>::max()))
       ->envname("DUNLIN_CONTEXT");
   add_compute_options(command, "--threads", flags.session.num_threads, flags.session.isa);
+  add_cache_type_options(command, flags.session.kv_formats);
   command.add_option("--max-seqs", engine.max_seqs, "Sequences computed at once")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str()

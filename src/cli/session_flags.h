@@ -24,7 +24,7 @@ struct SessionFlags {
 };
 
 // Adds MODEL and --quantize --context --threads --max-seqs --memory --kv-memory --isa
-// --chat-template --offline, each with its DUNLIN_* variable.
+// --cache-type-k --cache-type-v --chat-template --offline, each with its DUNLIN_* variable.
 void add_session_flags(CLI::App& command, SessionFlags& flags);
 
 // Fetches the model where needed and opens it, with a progress line on stderr unless quiet.

@@ -21,8 +21,7 @@ constexpr int kContext = 1024;
 class IdleModel final : public Model {
  public:
   explicit IdleModel(int vocab_size)
-      : layout_(KvLayout::make({0}, 1, 8, 8, DType::kF16, DType::kF16)),
-        limits_{vocab_size, kContext} {}
+      : layout_(KvLayout::make({0}, 1, 8, 8, KvFormat::kF16)), limits_{vocab_size, kContext} {}
 
   const ModelLimits& limits() const override { return limits_; }
   const KvLayout& kv_layout() const override { return layout_; }

@@ -13,7 +13,7 @@ using testing::CoreHarness;
 using testing::make_request;
 using testing::random_prompt;
 
-std::unique_ptr<Model> load(const ModelConfig& config, Isa isa) {
+std::unique_ptr<Model> load(const ModelConfig& config, Isa isa, KvFormats kv_formats = {}) {
   testing::RandomWeightsOptions options;
   options.seed = 7;
   options.matrix_types = {DType::kQ8_0, DType::kF16};
@@ -22,7 +22,8 @@ std::unique_ptr<Model> load(const ModelConfig& config, Isa isa) {
   LoadOptions load_options;
   load_options.isa = isa;
   load_options.num_threads = 2;
-  auto model = load_model(source, config, load_options);
+  load_options.kv_formats = kv_formats;
+  auto model = dunlin::load_model(source, config, load_options);
   DUNLIN_CHECK(model.has_value(), "the tiny model loads");
   return std::move(*model);
 }
@@ -51,10 +52,38 @@ Answer answer_of(CoreHarness& harness, RequestId id) {
   return answer;
 }
 
-class EngineModelTest : public ::testing::TestWithParam<const char*> {
+struct Case {
+  std::string architecture;
+  KvFormats kv_formats{};
+
+  std::string name() const {
+    if (kv_formats == KvFormats()) return architecture;
+    return architecture + "_" + std::string(kv_format_info(kv_formats.k).name) + "_" +
+           std::string(kv_format_info(kv_formats.v).name);
+  }
+};
+std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name(); }
+
+std::vector<Case> cases() {
+  std::vector<Case> all = {{"llama"}, {"qwen2"}, {"gemma3"}};
+  for (int i = 0; i < kNumKvFormats; ++i) {
+    const auto format = static_cast<KvFormat>(i);
+    if (format != KvFormat::kF16) all.push_back({"qwen2", format});
+  }
+  all.push_back({"gemma3", KvFormat::kInt8});
+  all.push_back({"llama", {KvFormat::kInt8, KvFormat::kInt4}});
+  return all;
+}
+
+class EngineModelTest : public ::testing::TestWithParam<Case> {
  protected:
+  // The reference for what the cache holds by default, the machine's own kernels for the rest.
+  static std::unique_ptr<Model> load_model() {
+    const bool is_usual = GetParam().kv_formats == KvFormats();
+    return load(config(), is_usual ? Isa::kReference : best_isa(), GetParam().kv_formats);
+  }
   static ModelConfig config() {
-    const std::string name = GetParam();
+    const std::string& name = GetParam().architecture;
     if (name == "llama") return testing::tiny_llama();
     return name == "qwen2" ? testing::tiny_qwen2() : testing::tiny_gemma3();
   }
@@ -64,7 +93,7 @@ TEST_P(EngineModelTest, CompanyChunksAndPreemptionChangeNothing) {
   constexpr unsigned kRequests = 6;
   EngineConfig alone_config{.max_context = 128, .max_seqs = 1, .max_batch_tokens = 128};
   alone_config.prefix_cache = false;
-  CoreHarness alone(alone_config, 400, load(config(), Isa::kReference));
+  CoreHarness alone(alone_config, 400, load_model());
   const int vocab_size = alone.vocab_size();
   std::vector<Answer> expected;
   for (unsigned i = 0; i < kRequests; ++i) {
@@ -76,7 +105,7 @@ TEST_P(EngineModelTest, CompanyChunksAndPreemptionChangeNothing) {
 
   const EngineConfig crowded_config{.max_context = 128, .max_seqs = 6, .max_batch_tokens = 24};
   const int groups = static_cast<int>(alone.layout().groups.size());
-  CoreHarness crowded(crowded_config, 15 * groups, load(config(), Isa::kReference));
+  CoreHarness crowded(crowded_config, 15 * groups, load_model());
   std::vector<RequestId> ids;
   for (unsigned i = 0; i < kRequests; ++i) {
     ids.push_back(crowded.add(request_of(i, vocab_size)));
@@ -91,7 +120,7 @@ TEST_P(EngineModelTest, CompanyChunksAndPreemptionChangeNothing) {
 
 TEST_P(EngineModelTest, APrefixHitChangesNothing) {
   const EngineConfig engine_config{.max_context = 160, .max_seqs = 4, .max_batch_tokens = 64};
-  CoreHarness harness(engine_config, 400, load(config(), Isa::kReference));
+  CoreHarness harness(engine_config, 400, load_model());
   EngineRequest request = request_of(5, harness.vocab_size());
   const RequestId first = harness.add(request);
   harness.run_all();
@@ -134,7 +163,7 @@ std::vector<std::vector<float>> embeddings_alone(const ModelConfig& config) {
 TEST_P(EngineModelTest, EmbeddingsAmongGenerationsEqualThoseAlone) {
   const std::vector<std::vector<float>> expected = embeddings_alone(config());
   const EngineConfig crowded_config{.max_context = 128, .max_seqs = 6, .max_batch_tokens = 24};
-  const int groups = static_cast<int>(kv_layout(config(), DType::kF16).groups.size());
+  const int groups = static_cast<int>(kv_layout(config(), KvFormat::kF16).groups.size());
   CoreHarness crowded(crowded_config, 13 * groups, load(config(), best_isa()));
   std::vector<RequestId> generations, embeddings;
   for (unsigned i = 0; i < 6; ++i) {
@@ -205,9 +234,8 @@ TEST(EngineEncoder, RefusesTextAndWhatNoStepHolds) {
   EXPECT_EQ(output->embedding.size(), 96u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Architectures, EngineModelTest,
-                         ::testing::Values("llama", "qwen2", "gemma3"),
-                         [](const auto& param) { return std::string(param.param); });
+INSTANTIATE_TEST_SUITE_P(Architectures, EngineModelTest, ::testing::ValuesIn(cases()),
+                         [](const auto& param) { return param.param.name(); });
 
 }  // namespace
 }  // namespace dunlin

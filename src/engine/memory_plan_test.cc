@@ -30,7 +30,7 @@ MemoryPlanner planner_of(const ModelConfig& config, const char* format, EngineCo
   return {config,
           is_ideal ? ideal_weight_sizes(config, best_isa(), 4)
                    : weight_sizes(config, best_isa(), *QuantRecipe::find(format)),
-          kv_layout(config, DType::kF16), 2, limits};
+          kv_layout(config, KvFormat::kF16), 2, limits};
 }
 
 struct KnownKv {

@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 class Steps {
  public:
   Steps(SchedulerConfig config, int num_blocks, std::vector<int> windows = {0})
-      : kv_(KvLayout::make(windows, 1, 8, 8, DType::kF16, DType::kF16), num_blocks, true),
+      : kv_(KvLayout::make(windows, 1, 8, 8, KvFormat::kF16), num_blocks, true),
         scheduler_(config, kv_) {}
 
   RequestId add(int prompt, int max_tokens, int priority = 0, int tenant = 0) {

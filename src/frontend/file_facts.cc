@@ -53,7 +53,7 @@ void add_config(const Checkpoint& checkpoint, const ModelConfig& config, const R
       facts.window = layer.window;
       ++facts.num_window_layers;
     }
-  const KvLayout layout = kv_layout(config, DType::kF16);
+  const KvLayout layout = kv_layout(config, KvFormat::kF16);
   facts.kv_bytes_per_token = layout.bytes_per_token();
   std::vector<int> contexts;
   for (int context = 2048; context < config.context_length; context *= 4)

@@ -20,7 +20,7 @@ constexpr int kProbeTokens = 48;
 std::string layout_text(const KvLayout& layout) {
   std::string text =
       fmt::format("{} {} {} {} {} {} {}", layout.num_kv_heads, layout.head_dim_k, layout.head_dim_v,
-                  dtype_info(layout.dtype_k).name, dtype_info(layout.dtype_v).name,
+                  kv_format_info(layout.formats.k).name, kv_format_info(layout.formats.v).name,
                   layout.values_in_keys, layout.layers_per_block);
   for (const KvGroup& group : layout.groups)
     text += fmt::format(" / {} {}", group.window, fmt::join(group.layers, ","));

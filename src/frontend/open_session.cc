@@ -37,7 +37,7 @@ Result<MemoryTable> plan_memory(const Checkpoint& checkpoint, const SessionConfi
   }
   const WeightSizes sizes = weight_sizes(model, options.isa, checkpoint, options.recipe);
   const int num_threads = config.num_threads > 0 ? config.num_threads : default_num_threads();
-  const MemoryPlanner planner(model, sizes, kv_layout(model, options.kv_dtype), num_threads,
+  const MemoryPlanner planner(model, sizes, kv_layout(model, options.kv_formats), num_threads,
                               engine);
   const bool is_asked_for = config.memory_bytes > 0;
   const std::int64_t budget = is_asked_for ? config.memory_bytes : memory_budget(memory_limit());
@@ -70,6 +70,7 @@ Result<std::unique_ptr<Session>> Session::open(
   DUNLIN_ASSIGN(recipe, QuantRecipe::parse(config.quantize));
   options.recipe = recipe;
   options.num_threads = config.num_threads;
+  options.kv_formats = config.kv_formats;
   options.max_context = config.engine.max_context;
   if (progress) {
     options.progress = [&](std::int64_t done, std::int64_t total) {

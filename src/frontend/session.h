@@ -25,6 +25,7 @@ struct SessionConfig {
   std::string model_name;  // what /v1/models and answers call it
   int num_threads = 0;     // 0: all cores this process may use
   std::string isa = "auto";
+  KvFormats kv_formats;       // how keys and values are cached
   std::string quantize;       // a QuantRecipe's name; "": weights as stored
   std::string chat_template;  // overrides the model's; "" keeps it
   // Where a request says nothing. open() puts the model's own recommendation here, if there is one.

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "kernels/attention_plan.h"
 #include "kernels/float_kernels.h"
+#include "kernels/kv_codec.h"
 
 namespace dunlin {
 namespace {
@@ -66,9 +67,12 @@ struct Call {
     }
     const float sink =
         params.sinks == nullptr ? kNothing : static_cast<float>(params.sinks[head] * kLog2E);
-    kernels.finish_row(
-        layer.head_dim_v, sink, m, l, o,
-        out + (std::int64_t{token_of(tile, row)} * params.num_heads + head) * layer.head_dim_v);
+    float* to =
+        out + (std::int64_t{token_of(tile, row)} * params.num_heads + head) * layer.head_dim_v;
+    kernels.finish_row(layer.head_dim_v, sink, m, l, o, to);
+    const int rotation = layer.values_in_keys ? layer.k.rotation : layer.v.rotation;
+    if (rotation > 1)
+      rotate_channels(to, layer.head_dim_v, rotation, 1 / static_cast<float>(rotation));
   }
 };
 
@@ -87,6 +91,12 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
     const int token = call.token_of(tile, r);
     const float* q = call.batch.q + token * call.batch.q_stride + call.head_of(tile, r) * dim;
     float* scaled = scratch.q + r;
+    if (call.layer.k.rotation > 1) {
+      std::copy_n(q, dim, scratch.widened);
+      rotate_channels(scratch.widened, dim, call.layer.k.rotation,
+                      1 / static_cast<float>(call.layer.k.rotation));
+      q = scratch.widened;
+    }
     for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = q[d] * scale;
     const AttentionRange range =
         tile.first_member >= 0
@@ -109,8 +119,11 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
       .softcap = static_cast<float>(call.params.softcap * kLog2E),
       .o_stride = call.o_stride(),
       .scores = scratch.scores,
+      .q_codes = scratch.q_codes,
+      .q_codes_stride = attention_codes_stride(call.layer.head_dim_k),
       .widened = scratch.widened,
   };
+  if (call.kernels.prepare_queries != nullptr) call.kernels.prepare_queries(rows.tile);
 }
 
 // All splits of a tile, merged as they come.

@@ -18,6 +18,11 @@ namespace {
 struct Shape {
   int heads, kv_heads, dim_k, dim_v, layers;
   bool values_in_keys;
+
+  KvPart keys(KvFormats formats) const {
+    return key_part(formats.k, kv_heads, dim_k, values_in_keys ? dim_v : 0);
+  }
+  KvPart values(KvFormats formats) const { return value_part(formats.v, kv_heads, dim_v); }
 };
 constexpr Shape kQwen = {14, 2, 64, 64, 24, false};
 constexpr Shape kSmol = {9, 3, 64, 64, 30, false};
@@ -26,24 +31,27 @@ constexpr Shape latent_shape(int heads) { return {heads, 1, 576, 512, 4, true}; 
 class Step {
  public:
   // The first `shared` tokens of all sequences lie in the same blocks.
-  Step(const Shape& shape, int num_seqs, int context, int queries, int threads, int shared = 0)
+  Step(const Shape& shape, int num_seqs, int context, int queries, int threads, int shared = 0,
+       KvFormats formats = {})
       : shape_(shape), pool_(threads) {
-    const std::int64_t k_bytes = std::int64_t{2} * shape.kv_heads * shape.dim_k * kKvBlockSize;
-    const std::int64_t v_bytes = std::int64_t{2} * shape.kv_heads * shape.dim_v * kKvBlockSize;
-    layer_bytes_ = k_bytes + (shape.values_in_keys ? 0 : v_bytes);
+    const KvPart keys = shape.keys(formats), values = shape.values(formats);
+    layer_bytes_ = keys.block_bytes + (shape.values_in_keys ? 0 : values.block_bytes);
     const int blocks = (context + kKvBlockSize - 1) / kKvBlockSize;
     arena_ = Buffer(static_cast<std::size_t>(num_seqs * blocks * shape.layers * layer_bytes_));
     auto* halves = arena_.as<std::uint16_t>();
-    for (std::size_t i = 0; i < arena_.size() / 2; ++i)  // +-0.5 to 2
+    // +-0.5 to 2 as halves, and small numbers in every other format
+    for (std::size_t i = 0; i < arena_.size() / 2; ++i)
       halves[i] = static_cast<std::uint16_t>(0x3800 + (i * 2654435761u >> 20) % 0x800 +
                                              ((i * 40503u >> 7) & 1) * 0x8000);
     layer_ = {.base = arena_.data(),
               .block_stride = shape.layers * layer_bytes_,
               .k_offset = 0,
-              .v_offset = k_bytes,
+              .v_offset = keys.block_bytes,
               .num_kv_heads = shape.kv_heads,
               .head_dim_k = shape.dim_k,
               .head_dim_v = shape.dim_v,
+              .k = keys,
+              .v = values,
               .values_in_keys = shape.values_in_keys};
     tables_.resize(static_cast<std::size_t>(num_seqs * blocks));
     // Neighbours in a sequence are not neighbours in the arena.
@@ -123,6 +131,21 @@ BENCHMARK(BM_Attention)
     ->ArgsProduct({{1}, {512, 8192, 32768}, {1}, {1, 2}})
     ->ArgsProduct({{32}, {512}, {1}, {1, 2}})
     ->ArgsProduct({{1}, {512, 8192}, {512}, {1, 2}})
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+// Qwen's shape by format. Arguments: the format's number, context, queries, threads.
+void BM_AttentionOfFormat(benchmark::State& state) {
+  const auto format = static_cast<KvFormat>(argument(state, 0));
+  state.SetLabel(std::string(kv_format_info(format).name));
+  Step step(kQwen, 1, argument(state, 1), argument(state, 2), argument(state, 3), 0, format);
+  measure(state, step);
+}
+BENCHMARK(BM_AttentionOfFormat)
+    ->ArgNames({"format", "context", "queries", "threads"})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, kNumKvFormats - 1, 1), {32768}, {1}, {1, 2}})
+    ->ArgsProduct({benchmark::CreateDenseRange(0, kNumKvFormats - 1, 1), {8192}, {512}, {2}})
     ->MeasureProcessCPUTime()
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);

@@ -18,9 +18,15 @@ enum class AttentionValues {
   kInKeys,  // the same, not stored
 };
 
+inline std::vector<KvFormat> all_kv_formats() {
+  std::vector<KvFormat> formats;
+  for (int i = 0; i < kNumKvFormats; ++i) formats.push_back(static_cast<KvFormat>(i));
+  return formats;
+}
+
 struct AttentionShape {
   int heads = 4, kv_heads = 2, dim_k = 64, dim_v = 64;
-  DType dtype_k = DType::kF16, dtype_v = DType::kF16;
+  KvFormats formats = KvFormat::kF16;
   int window = 0;
   AttentionValues values = AttentionValues::kOwn;
 };
@@ -47,10 +53,11 @@ class AttentionFixture {
       for (std::size_t s = 0; s < lens_.size(); ++s)
         if (b * kKvBlockSize < lens_[s]) entry(static_cast<int>(s), b) = next--;
 
-    const std::int64_t k_bytes = row_bytes(shape.dtype_k, shape.dim_k) * 16 * shape.kv_heads;
     const bool in_keys = shape.values == AttentionValues::kInKeys;
-    const std::int64_t v_bytes =
-        in_keys ? 0 : row_bytes(shape.dtype_v, shape.dim_v) * 16 * shape.kv_heads;
+    const KvPart keys =
+        key_part(shape.formats.k, shape.kv_heads, shape.dim_k, in_keys ? shape.dim_v : 0);
+    const KvPart values = value_part(shape.formats.v, shape.kv_heads, shape.dim_v);
+    const std::int64_t k_bytes = keys.block_bytes, v_bytes = in_keys ? 0 : values.block_bytes;
     layer_ = {.base = nullptr,
               .block_stride = 2 * (k_bytes + v_bytes),
               .k_offset = k_bytes + v_bytes,  // the second layer of a block
@@ -58,8 +65,8 @@ class AttentionFixture {
               .num_kv_heads = shape.kv_heads,
               .head_dim_k = shape.dim_k,
               .head_dim_v = shape.dim_v,
-              .dtype_k = shape.dtype_k,
-              .dtype_v = shape.dtype_v,
+              .k = keys,
+              .v = values,
               .values_in_keys = in_keys,
               .window = shape.window};
     arena_ = Buffer(static_cast<std::size_t>(num_blocks * layer_.block_stride));

@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t kMaxChunkCost = 2'000'000;
 constexpr std::int64_t kMinChunkCost = 400'000;
 constexpr int kChunksPerThread = 4;
+constexpr std::int64_t kFloatBytes = sizeof(float);
 constexpr std::int64_t kMaxPieces = 64;  // of one tile
 // Below so many rows a KV head's time is that of reading K and V.
 constexpr std::int64_t kReadingRows = 4;
@@ -60,7 +61,8 @@ AttentionScratch::Plan::Sizes AttentionScratch::Plan::sizes(int num_threads,
   sizes.works = sizes.tiles + sizes.divided * kMaxPieces;
   // A cache line between workers' arrays, and pages that do not all begin in the same set.
   sizes.worker_floats =
-      round_up(kMaxTileRows * (head_dim_k + kScoreStride + 2 * o_stride) +
+      round_up(kMaxTileRows * (head_dim_k + kScoreStride + 2 * o_stride +
+                               attention_codes_stride(head_dim_k) / kFloatBytes) +
                    std::max(std::int64_t{kKvBlockSize} * head_dim_k, kTileSplit * o_stride),
                16) +
       48;
@@ -111,7 +113,9 @@ AttentionWorkerScratch AttentionScratch::Plan::worker(int idx) {
   scratch.scores = scratch.q + kMaxTileRows * head_dim_k_;
   scratch.part_o = scratch.scores + kMaxTileRows * kScoreStride;
   scratch.o = scratch.part_o + kMaxTileRows * o_stride_;
-  scratch.widened = scratch.o + kMaxTileRows * o_stride_;
+  scratch.q_codes = reinterpret_cast<std::int8_t*>(scratch.o + kMaxTileRows * o_stride_);
+  scratch.widened = scratch.o + kMaxTileRows * o_stride_ +
+                    kMaxTileRows * attention_codes_stride(head_dim_k_) / kFloatBytes;
   return scratch;
 }
 

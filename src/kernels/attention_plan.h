@@ -65,11 +65,12 @@ struct AttentionStage {
 
 // Float arrays of one worker.
 struct AttentionWorkerScratch {
-  float* q;        // [head_dim_k, kMaxTileRows]
-  float* scores;   // [kMaxTileRows, kScoreStride]
-  float* part_o;   // [kMaxTileRows, o_stride]
-  float* o;        // [kMaxTileRows, o_stride]
-  float* widened;  // max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
+  float* q;              // [head_dim_k, kMaxTileRows]
+  float* scores;         // [kMaxTileRows, kScoreStride]
+  float* part_o;         // [kMaxTileRows, o_stride]
+  float* o;              // [kMaxTileRows, o_stride]
+  std::int8_t* q_codes;  // [kMaxTileRows, attention_codes_stride(head_dim_k)]
+  float* widened;        // max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
 };
 
 struct AttentionScratch::Plan {

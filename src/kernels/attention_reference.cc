@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/attention_plan.h"
-#include "quant/dequantize.h"
+#include "kernels/kv_codec.h"
 
 namespace dunlin {
 namespace {
@@ -31,17 +31,14 @@ void take_in(double score, const float* value, std::int64_t dim, Running& run, d
 // A block of a KV head as floats: keys [dim_k, 16] and values [16, dim_v].
 void read_block(const PagedKvLayer& layer, const std::byte* block, int kv_head, float* keys,
                 float* values) {
-  const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
-  const std::int64_t k_elements = dim_k * kKvBlockSize, v_elements = dim_v * kKvBlockSize;
-  dequantize(layer.dtype_k, block + layer.k_offset + kv_head * row_bytes(layer.dtype_k, k_elements),
-             keys, k_elements);
+  const std::int64_t dim_v = layer.head_dim_v;
+  read_kv_keys(layer.k, block + layer.k_offset, kv_head, keys);
   if (layer.values_in_keys) {
     for (std::int64_t t = 0; t < kKvBlockSize; ++t)
       for (std::int64_t d = 0; d < dim_v; ++d) values[t * dim_v + d] = keys[d * kKvBlockSize + t];
     return;
   }
-  dequantize(layer.dtype_v, block + layer.v_offset + kv_head * row_bytes(layer.dtype_v, v_elements),
-             values, v_elements);
+  read_kv_values(layer.v, block + layer.v_offset, kv_head, values);
 }
 
 // The query heads [first_head, first_head + num_heads) of one KV head for one token.

@@ -84,6 +84,12 @@ TEST(ReferenceAttention, IsTheFormula) {
   }
 }
 
+// Of outputs whose values are at most 2. Products of codes are integers where the instruction set
+// has them, of queries and weights of 15 bits.
+double tolerance(KvFormat format) {
+  return format == KvFormat::kInt8 || format == KvFormat::kInt4 ? 4e-4 : 4e-6;
+}
+
 class AttentionTable : public testing::TestWithParam<NamedTable> {
  protected:
   const FloatKernels& fast() const { return *GetParam().table; }
@@ -99,26 +105,51 @@ TEST_P(AttentionTable, EqualsTheReferenceAtEveryHeadShapeAndStorageFormat) {
       {2, 2, 20, 12},  {100, 1, 16, 8},  {11, 1, 8, 72},
   };
   for (AttentionShape shape : shapes) {
-    for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
-      shape.dtype_k = shape.dtype_v = dtype;
+    for (const KvFormat format : all_kv_formats()) {
+      shape.formats = format;
       AttentionFixture fixture(shape, {300, 17, 70});
       const AttentionParams params = fixture.params();
       const std::vector<QuerySpan> spans = {{0, 260, 25}, {1, 16, 1}, {2, 0, 9}};
       const Floats want = fixture.run(reference_float_kernels(), params, spans, pool);
       const Floats got = fixture.run(fast(), params, spans, pool);
-      EXPECT_LT(greatest_difference(got, want), 4e-6)
+      EXPECT_LT(greatest_difference(got, want), tolerance(format))
           << shape.heads << "/" << shape.kv_heads << " x " << shape.dim_k << "/" << shape.dim_v
-          << " " << dtype_info(dtype).name;
+          << " " << kv_format_info(format).name;
     }
   }
 }
 
 TEST_P(AttentionTable, MixesStorageFormats) {
   ThreadPool pool(1);
-  AttentionFixture fixture({.dtype_k = DType::kBF16, .dtype_v = DType::kF32}, {40});
-  const Floats want = fixture.run(reference_float_kernels(), fixture.params(), {{0, 30, 10}}, pool);
-  EXPECT_LT(greatest_difference(fixture.run(fast(), fixture.params(), {{0, 30, 10}}, pool), want),
-            2e-6);
+  for (const KvFormat k : all_kv_formats()) {
+    for (const KvFormat v : all_kv_formats()) {
+      AttentionFixture fixture({.formats = {k, v}}, {40});
+      const std::vector<QuerySpan> spans = {{0, 30, 10}, {0, 39, 1}};
+      const Floats want = fixture.run(reference_float_kernels(), fixture.params(), spans, pool);
+      EXPECT_LT(greatest_difference(fixture.run(fast(), fixture.params(), spans, pool), want),
+                std::max(tolerance(k), tolerance(v)))
+          << kv_format_info(k).name << " " << kv_format_info(v).name;
+    }
+  }
+}
+
+// Latents in every format: codes are turned within their values, so no copy could equal them.
+TEST_P(AttentionTable, ReadsValuesFromKeysOfEveryFormat) {
+  ThreadPool pool(2);
+  const AttentionShape shapes[] = {
+      {4, 1, 32, 24}, {16, 1, 576, 512}, {100, 1, 24, 8}, {3, 3, 20, 12}, {5, 1, 40, 40}};
+  for (AttentionShape shape : shapes) {
+    for (const KvFormat format : all_kv_formats()) {
+      shape.formats = format;
+      shape.values = AttentionValues::kInKeys;
+      AttentionFixture fixture(shape, {300, 17});
+      const std::vector<QuerySpan> spans = {{0, 254, 6}, {1, 16, 1}, {0, 299, 1}};
+      const Floats want = fixture.run(reference_float_kernels(), fixture.params(), spans, pool);
+      const Floats got = fixture.run(fast(), fixture.params(), spans, pool);
+      EXPECT_LT(greatest_difference(got, want), tolerance(format))
+          << shape.dim_k << "/" << shape.dim_v << " " << kv_format_info(format).name;
+    }
+  }
 }
 
 // Latent attention's cache: the arithmetic is that of values which are stored, bit for bit.
@@ -128,8 +159,8 @@ TEST_P(AttentionTable, ReadsValuesFromKeysAsFromCopies) {
       {4, 1, 32, 24}, {16, 1, 576, 512}, {100, 1, 24, 8}, {3, 3, 20, 12}, {5, 1, 40, 40}};
   const std::vector<QuerySpan> spans = {{0, 254, 6}, {1, 16, 1}, {2, 0, 3}, {0, 299, 1}};
   for (AttentionShape shape : shapes) {
-    for (DType dtype : {DType::kF16, DType::kBF16, DType::kF32}) {
-      shape.dtype_k = shape.dtype_v = dtype;
+    for (const KvFormat format : {KvFormat::kF16, KvFormat::kBF16, KvFormat::kF32}) {
+      shape.formats = format;
       shape.values = AttentionValues::kCopied;
       AttentionFixture copied(shape, {300, 17, 70});
       shape.values = AttentionValues::kInKeys;
@@ -138,7 +169,7 @@ TEST_P(AttentionTable, ReadsValuesFromKeysAsFromCopies) {
       const Floats got = in_keys.run(fast(), params, spans, pool);
       EXPECT_EQ(got, copied.run(fast(), params, spans, pool))
           << shape.heads << " x " << shape.dim_k << "/" << shape.dim_v << " "
-          << dtype_info(dtype).name;
+          << kv_format_info(format).name;
       const Floats want = in_keys.run(reference_float_kernels(), params, spans, pool);
       EXPECT_EQ(want, copied.run(reference_float_kernels(), params, spans, pool));
       EXPECT_LT(greatest_difference(got, want), 4e-6);
@@ -178,22 +209,35 @@ TEST_P(AttentionTable, EqualsTheReferenceWithWindowSoftcapSinksAndWithoutCausali
 
 // The promise of attention.h: a query's result depends on its sequence and position only.
 TEST_P(AttentionTable, GivesAQueryTheSameBitsInDecodeChunkAndBatchOnAnyNumberOfThreads) {
-  for (int window : {0, 400}) {
-    AttentionFixture fixture(
-        {.heads = 14, .kv_heads = 2, .dim_k = 64, .dim_v = 64, .window = window},
-        {900, 333, 16, 600});
+  struct Case {
+    KvFormats formats;
+    int window, dim;
+  };
+  std::vector<Case> cases = {{KvFormat::kF16, 400, 64},
+                             {{KvFormat::kInt8, KvFormat::kF16}, 400, 64},
+                             {{KvFormat::kF16, KvFormat::kInt4}, 0, 40}};
+  for (const KvFormat format : all_kv_formats()) cases.push_back({format, 0, 64});
+  for (const auto& [formats, window, dim] : cases) {
+    AttentionFixture fixture({.heads = 14,
+                              .kv_heads = 2,
+                              .dim_k = dim,
+                              .dim_v = dim,
+                              .formats = formats,
+                              .window = window},
+                             {900, 333, 16, 600});
     const AttentionParams params = fixture.params();
     ThreadPool one(1);
-    const std::size_t row = 14 * 64;
+    const auto row = static_cast<std::size_t>(14 * dim);
     const Floats whole = fixture.run(fast(), params, {{0, 0, 900}}, one);
     const auto expect_rows = [&](const Floats& got, std::size_t at, int first, int count,
                                  const char* what) {
       const auto want = whole.begin() + static_cast<std::ptrdiff_t>(row) * first;
       const auto from = got.begin() + static_cast<std::ptrdiff_t>(row * at);
       EXPECT_TRUE(std::equal(from, from + static_cast<std::ptrdiff_t>(row) * count, want))
-          << what << " at " << first << ", window " << window;
+          << what << " at " << first << ", window " << fixture.shape().window << ", "
+          << kv_format_info(fixture.shape().formats.k).name;
     };
-    for (int threads : {1, 2, 3, 5}) {
+    for (int threads : {1, 2, 5}) {
       ThreadPool pool(threads);
       for (int token : {0, 15, 16, 255, 256, 700, 899})
         expect_rows(fixture.run(fast(), params, {{0, token, 1}}, pool), 0, token, 1, "decode");

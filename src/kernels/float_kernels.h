@@ -28,17 +28,25 @@ struct AttentionTile {
   const std::int32_t* blocks;  // the sequence's block table
   int kv_head;                 // the first
   int num_kv_heads;
-  int num_rows;               // of each head; kMaxTileRows of all of them at most
-  const float* q;             // [head_dim_k, kMaxTileRows] times scale * log2(e)
-  const std::int32_t* begin;  // [rows of all heads] first position that the row sees
-  const std::int32_t* end;    // as many; one past the last
-  std::int32_t tile_begin;    // least of begin
-  std::int32_t tile_end;      // greatest of end
-  float softcap;              // cap * log2(e), or 0
-  std::int64_t o_stride;      // head_dim_v rounded up to 16
-  float* scores;              // scratch [rows of all heads, kScoreStride]
-  float* widened;             // scratch, max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
+  int num_rows;                 // of each head; kMaxTileRows of all of them at most
+  const float* q;               // [head_dim_k, kMaxTileRows] times scale * log2(e)
+  const std::int32_t* begin;    // [rows of all heads] first position that the row sees
+  const std::int32_t* end;      // as many; one past the last
+  std::int32_t tile_begin;      // least of begin
+  std::int32_t tile_end;        // greatest of end
+  float softcap;                // cap * log2(e), or 0
+  std::int64_t o_stride;        // head_dim_v rounded up to 16
+  float* scores;                // scratch [rows of all heads, kScoreStride]
+  std::int8_t* q_codes;         // [rows of all heads, q_codes_stride], by prepare_queries
+  std::int64_t q_codes_stride;  // attention_codes_stride(head_dim_k)
+  float* widened;               // scratch, max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
 };
+
+// Bytes of a query row's codes with their sums and scale, for every format.
+inline constexpr std::int64_t attention_codes_stride(int head_dim_k) {
+  const std::int64_t channels = (head_dim_k + 15) / 16 * 16;
+  return (2 * channels + channels / 4 + 127) / 64 * 64 + 64;
+}
 
 struct FloatKernels {
   void (*rms_norm)(const float* x, const float* weight, float eps, std::int64_t n, float* y);
@@ -52,6 +60,8 @@ struct FloatKernels {
   // Arguments of kernels/kv_write.h.
   void (*kv_write)(const PagedKvLayer& layer, std::int64_t slot, const float* k, const float* v);
 
+  // Makes q_codes of a tile's q; null where products are of floats.
+  void (*prepare_queries)(const AttentionTile& tile);
   // The partial of positions [256 split, 256 split + 256) for the rows of all heads: m [rows] the
   // greatest score in log2 units (-infinity: the row sees nothing here), l [rows] the sum of
   // 2^(score - m), o [rows, o_stride] the values so weighted. Null in the reference, which has no

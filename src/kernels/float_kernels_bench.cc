@@ -84,23 +84,24 @@ RowBench rope_table_bench(int dim, std::int64_t tokens) {
 }
 
 // A token after the other, each into its slot of 64 blocks.
-RowBench kv_write_bench(DType dtype, int heads, int dim) {
-  const std::int64_t n = std::int64_t{heads} * dim, element = dtype == DType::kF32 ? 4 : 2;
-  const std::string name = "kv_write/" + std::string(dtype_info(dtype).name) + "/" +
+RowBench kv_write_bench(KvFormat format, int heads, int dim) {
+  const std::int64_t n = std::int64_t{heads} * dim;
+  const std::string name = "kv_write/" + std::string(kv_format_info(format).name) + "/" +
                            std::to_string(heads) + "x" + std::to_string(dim);
-  return {name, 1, 2 * n * (4 + element), [=](Isa isa) {
+  const KvPart keys = key_part(format, heads, dim), values = value_part(format, heads, dim);
+  const std::int64_t stride = keys.block_bytes + values.block_bytes;
+  return {name, 1, 2 * n * 4 + stride / kKvBlockSize, [=](Isa isa) {
             constexpr std::int64_t kBlocks = 64;
-            const std::int64_t stride = 2 * n * element * kKvBlockSize;
             auto arena = std::make_shared<Buffer>(static_cast<std::size_t>(kBlocks * stride));
             const PagedKvLayer layer{.base = arena->data(),
                                      .block_stride = stride,
                                      .k_offset = 0,
-                                     .v_offset = stride / 2,
+                                     .v_offset = keys.block_bytes,
                                      .num_kv_heads = heads,
                                      .head_dim_k = dim,
                                      .head_dim_v = dim,
-                                     .dtype_k = dtype,
-                                     .dtype_v = dtype};
+                                     .k = keys,
+                                     .v = values};
             return [=, slot = std::int64_t{0}, k = random_floats(n, 1),
                     v = random_floats(n, 2)]() mutable {
               static_cast<void>(arena);
@@ -126,10 +127,13 @@ const bool kRegistered = register_row_benches({
     apply_rope_bench("interleaved", RopeStyle::kInterleaved, 16, 64),
     rope_table_bench(64, 1),
     rope_table_bench(64, 512),
-    kv_write_bench(DType::kF16, 2, 64),
-    kv_write_bench(DType::kBF16, 2, 64),
-    kv_write_bench(DType::kF32, 2, 64),
-    kv_write_bench(DType::kF16, 1, 256),
+    kv_write_bench(KvFormat::kF16, 2, 64),
+    kv_write_bench(KvFormat::kBF16, 2, 64),
+    kv_write_bench(KvFormat::kFp8E4M3, 2, 64),
+    kv_write_bench(KvFormat::kInt8, 2, 64),
+    kv_write_bench(KvFormat::kInt4, 2, 64),
+    kv_write_bench(KvFormat::kF32, 2, 64),
+    kv_write_bench(KvFormat::kF16, 1, 256),
 });
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/float_kernels.h"
+#include "kernels/kv_codec.h"
 #include "quant/dequantize.h"
 
 namespace dunlin {
@@ -66,28 +67,34 @@ float bound(float x, float limit) {
   return below > -limit ? below : -limit;
 }
 
-void store_element(DType dtype, std::byte* array, std::int64_t i, float x) {
-  if (dtype == DType::kF32)
+void store_element(KvFormat format, std::byte* array, std::int64_t i, float x) {
+  if (format == KvFormat::kF32)
     reinterpret_cast<float*>(array)[i] = x;
-  else if (dtype == DType::kF16)
+  else if (format == KvFormat::kF16)
     reinterpret_cast<std::uint16_t*>(array)[i] = f32_to_f16(bound(x, 65504.0f));
   else
     reinterpret_cast<std::uint16_t*>(array)[i] = f32_to_bf16(bound(x, 3.3895313892515355e38f));
 }
 
+void write_keys(const KvPart& part, std::byte* first, int token, const float* k) {
+  if (kv_format_info(part.format).bits <= 8) return write_kv_keys(part, first, token, k);
+  for (std::int64_t i = 0; i < std::int64_t{part.num_heads} * part.head_dim; ++i)
+    store_element(part.format, first, i * kKvBlockSize + token, k[i]);
+}
+
+void write_values(const KvPart& part, std::byte* first, int token, const float* v) {
+  if (kv_format_info(part.format).bits <= 8) return write_kv_values(part, first, token, v);
+  const std::int64_t dim = part.head_dim;
+  for (int h = 0; h < part.num_heads; ++h)
+    for (std::int64_t d = 0; d < dim; ++d)
+      store_element(part.format, first, (h * kKvBlockSize + token) * dim + d, v[h * dim + d]);
+}
+
 void kv_write_row(const PagedKvLayer& layer, std::int64_t slot, const float* k, const float* v) {
   std::byte* block = layer.base + slot / kKvBlockSize * layer.block_stride;
-  const std::int64_t offset = slot % kKvBlockSize;
-  const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
-  for (int h = 0; h < layer.num_kv_heads; ++h) {
-    for (std::int64_t d = 0; d < dim_k; ++d)
-      store_element(layer.dtype_k, block + layer.k_offset, (h * dim_k + d) * kKvBlockSize + offset,
-                    k[h * dim_k + d]);
-    if (layer.values_in_keys) continue;
-    for (std::int64_t d = 0; d < dim_v; ++d)
-      store_element(layer.dtype_v, block + layer.v_offset, (h * kKvBlockSize + offset) * dim_v + d,
-                    v[h * dim_v + d]);
-  }
+  const int token = static_cast<int>(slot % kKvBlockSize);
+  write_keys(layer.k, block + layer.k_offset, token, k);
+  if (!layer.values_in_keys) write_values(layer.v, block + layer.v_offset, token, v);
 }
 
 }  // namespace
@@ -102,6 +109,7 @@ const FloatKernels& reference_float_kernels() {
       .softcap = softcap_row,
       .exp_below = exp_below_row,
       .kv_write = kv_write_row,
+      .prepare_queries = nullptr,
       .attend_split = nullptr,
       .merge_partial = nullptr,
       .finish_row = nullptr,

@@ -15,21 +15,19 @@
 namespace dunlin {
 namespace {
 
-std::int64_t size_of(DType dtype) { return dtype_info(dtype).block_bytes; }
-
 struct Cache {
   PagedKvLayer layer;
   std::vector<std::byte> bytes;
 
-  Cache(int heads, int dim_k, int dim_v, DType dtype_k, DType dtype_v) {
+  Cache(int heads, int dim_k, int dim_v, KvFormats formats) {
     layer.num_kv_heads = heads;
     layer.head_dim_k = dim_k;
     layer.head_dim_v = dim_v;
-    layer.dtype_k = dtype_k;
-    layer.dtype_v = dtype_v;
+    layer.k = key_part(formats.k, heads, dim_k);
+    layer.v = value_part(formats.v, heads, dim_v);
     layer.k_offset = 64;  // another layer before
-    layer.v_offset = layer.k_offset + heads * dim_k * kKvBlockSize * size_of(dtype_k);
-    layer.block_stride = layer.v_offset + heads * dim_v * kKvBlockSize * size_of(dtype_v) + 128;
+    layer.v_offset = layer.k_offset + layer.k.block_bytes;
+    layer.block_stride = layer.v_offset + layer.v.block_bytes + 128;
     bytes.assign(static_cast<std::size_t>(3 * layer.block_stride), std::byte{0x5a});
     layer.base = bytes.data();
   }
@@ -51,7 +49,7 @@ std::vector<float> awkward_row(std::uint64_t seed, std::size_t n) {
 }
 
 TEST(KvWrite, PutsKeysDimensionMajorAndValuesTokenMajor) {
-  Cache cache(2, 3, 5, DType::kF32, DType::kF16);
+  Cache cache(2, 3, 5, {KvFormat::kF32, KvFormat::kF16});
   std::vector<float> k(6), v(10);
   for (std::size_t i = 0; i < k.size(); ++i) k[i] = static_cast<float>(i + 1);
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(i + 100);
@@ -76,9 +74,10 @@ INSTANTIATE_TEST_SUITE_P(Isa, KvWriteTable, testing::ValuesIn(fast_tables()),
                          [](const auto& param) { return param.param.name; });
 
 TEST_P(KvWriteTable, StoresTheReferencesBitsAndTouchesNothingElse) {
-  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+  for (int i = 0; i < kNumKvFormats; ++i) {
+    const auto format = static_cast<KvFormat>(i);
     for (int dim : {8, 12, 64, 80, 100}) {
-      Cache want(2, dim, dim + 4, dtype, dtype), got(2, dim, dim + 4, dtype, dtype);
+      Cache want(2, dim, dim + 4, format), got(2, dim, dim + 4, format);
       for (std::int64_t slot : {0, 5, 15, 31, 40}) {
         const auto seed = static_cast<std::uint64_t>(slot);
         const std::vector<float> k = awkward_row(seed, static_cast<std::size_t>(2 * dim));
@@ -86,14 +85,14 @@ TEST_P(KvWriteTable, StoresTheReferencesBitsAndTouchesNothingElse) {
         reference_float_kernels().kv_write(want.layer, slot, k.data(), v.data());
         GetParam().table->kv_write(got.layer, slot, k.data(), v.data());
       }
-      EXPECT_EQ(want.bytes, got.bytes) << dtype_info(dtype).name << " " << dim;
+      EXPECT_EQ(want.bytes, got.bytes) << kv_format_info(format).name << " " << dim;
     }
   }
 }
 
 TEST_P(KvWriteTable, WritesNoValuesWhereTheyLieInTheKeys) {
   const std::vector<float> k = awkward_row(3, 40);
-  Cache stored(1, 40, 24, DType::kF16, DType::kF16), got(1, 40, 24, DType::kF16, DType::kF16);
+  Cache stored(1, 40, 24, KvFormat::kF16), got(1, 40, 24, KvFormat::kF16);
   got.layer.values_in_keys = true;
   GetParam().table->kv_write(stored.layer, 17, k.data(), k.data());
   GetParam().table->kv_write(got.layer, 17, k.data(), nullptr);
@@ -106,7 +105,7 @@ TEST_P(KvWriteTable, WritesNoValuesWhereTheyLieInTheKeys) {
 }
 
 TEST_P(KvWriteTable, NoHalfIsInfiniteOrNaN) {
-  Cache cache(1, 8, 8, DType::kF16, DType::kBF16);
+  Cache cache(1, 8, 8, {KvFormat::kF16, KvFormat::kBF16});
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> x = {inf, -inf, std::nanf(""), 1e30f, -1e30f, 3.4e38f, 1, 0};
   GetParam().table->kv_write(cache.layer, 0, x.data(), x.data());

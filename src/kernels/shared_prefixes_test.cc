@@ -102,8 +102,8 @@ TEST_P(SharedAttention, GivesTheBitsOfEachSequenceAlone) {
   const AttentionShape shapes[] = {
       {9, 3, 64, 64}, {14, 2, 64, 64}, {6, 6, 80, 80}, {8, 1, 20, 12}, {50, 1, 16, 8}};
   for (AttentionShape shape : shapes) {
-    for (const DType dtype : {DType::kF16, DType::kF32}) {
-      shape.dtype_k = shape.dtype_v = dtype;
+    for (const KvFormat format : all_kv_formats()) {
+      shape.formats = format;
       AttentionFixture fixture(shape, lens);
       std::vector<QuerySpan> spans = {{6, 80, 3}};  // a chunk of a prompt among them
       for (int seq = 0; seq < 8; ++seq) {
@@ -113,7 +113,7 @@ TEST_P(SharedAttention, GivesTheBitsOfEachSequenceAlone) {
       }
       std::vector<float> sinks(static_cast<std::size_t>(shape.heads), 0.5f);
       AttentionParams params = fixture.params();
-      params.sinks = dtype == DType::kF32 ? sinks.data() : nullptr;
+      params.sinks = format == KvFormat::kF32 ? sinks.data() : nullptr;
       ThreadPool one(1);
       std::vector<float> alone;
       for (const QuerySpan& span : spans) {

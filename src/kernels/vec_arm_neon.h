@@ -5,6 +5,7 @@
 
 #include <arm_neon.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace dunlin {
@@ -90,6 +91,34 @@ inline uint32x4_t rounded_bf16(float32x4_t x) {
 }
 inline void store_bf16(std::uint16_t* p, Vec x) {
   vst1q_u16(p, vshrn_high_n_u32(vshrn_n_u32(rounded_bf16(x.low), 16), rounded_bf16(x.high), 16));
+}
+// Bytes whose exponents and mantissas stand in a half's bits: e5m2 is a half without its end, and
+// an e4m3's exponent is 8 less than a half's.
+inline Vec widen_f16(uint16x8_t bits) {
+  const float16x8_t halves = vreinterpretq_f16_u16(bits);
+  return {vcvt_f32_f16(vget_low_f16(halves)), vcvt_high_f32_f16(halves)};
+}
+inline Vec load_e5m2(const std::uint8_t* p) {
+  return widen_f16(vshlq_n_u16(vmovl_u8(vld1_u8(p)), 8));
+}
+inline Vec load_e4m3(const std::uint8_t* p) {
+  const uint16x8_t x = vmovl_u8(vld1_u8(p));
+  const uint16x8_t size = vshlq_n_u16(vandq_u16(x, vdupq_n_u16(0x7f)), 7);
+  const uint16x8_t sign = vshlq_n_u16(vandq_u16(x, vdupq_n_u16(0x80)), 8);
+  return mul(widen_f16(vorrq_u16(size, sign)), set1(256));
+}
+// (x >> shift) & mask of 32-bit words.
+inline Vec load_codes(const std::byte* p, int shift, std::uint32_t mask) {
+  const std::uint32_t* words = reinterpret_cast<const std::uint32_t*>(p);
+  const int32x4_t right = vdupq_n_s32(-shift);
+  const uint32x4_t low = vandq_u32(vshlq_u32(vld1q_u32(words), right), vdupq_n_u32(mask));
+  const uint32x4_t high = vandq_u32(vshlq_u32(vld1q_u32(words + 4), right), vdupq_n_u32(mask));
+  return {vcvtq_f32_u32(low), vcvtq_f32_u32(high)};
+}
+// Four bits of 8 words: those from `shift` + `half` on, of 8 channels of the 16 that the words
+// hold.
+inline Vec load_half_codes(const std::byte* p, int shift, int half) {
+  return load_codes(p, shift + half, 15);
 }
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
 

@@ -4,6 +4,7 @@
 // AVX2's bit for bit. Everything has internal linkage.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace dunlin {
@@ -109,6 +110,34 @@ inline Vec load_bf16(const std::uint16_t* p) { return (Vec)(load_halves(p) << 16
 inline void store_bf16(std::uint16_t* p, Vec x) {
   const VecBits bits = (VecBits)x;
   store_halves(p, (bits + bits1(0x7fff) + ((bits >> 16) & bits1(1))) >> 16);
+}
+
+typedef std::uint8_t VecBytes __attribute__((vector_size(8)));
+inline VecBits load_bytes(const std::uint8_t* p) {
+  VecBytes bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  return __builtin_convertvector(bytes, VecBits);
+}
+// A byte's exponent and mantissa are moved to a float's; the product takes the difference of the
+// biases, and makes subnormals right as well.
+inline Vec load_e4m3(const std::uint8_t* p) {
+  const VecBits x = load_bytes(p);
+  return (Vec)((x & bits1(0x80)) << 24 | (x & bits1(0x7f)) << 20) * set1(0x1p120f);
+}
+inline Vec load_e5m2(const std::uint8_t* p) {
+  const VecBits x = load_bytes(p);
+  return (Vec)((x & bits1(0x80)) << 24 | (x & bits1(0x7f)) << 21) * set1(0x1p112f);
+}
+// (x >> shift) & mask of 32-bit words.
+inline Vec load_codes(const std::byte* p, int shift, std::uint32_t mask) {
+  VecBits words;
+  __builtin_memcpy(&words, p, sizeof words);
+  return __builtin_convertvector(words >> static_cast<std::uint32_t>(shift) & bits1(mask), Vec);
+}
+// Four bits of 8 words: those from `shift` + `half` on, of 8 channels of the 16 that the words
+// hold.
+inline Vec load_half_codes(const std::byte* p, int shift, int half) {
+  return load_codes(p, shift + half, 15);
 }
 inline void prefetch(const void* p) { __builtin_prefetch(p); }
 

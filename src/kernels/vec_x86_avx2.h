@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace dunlin {
@@ -84,6 +85,32 @@ inline void store_bf16(std::uint16_t* p, Vec x) {
   const __m256i high = _mm256_srli_epi32(rounded, 16);
   store_halves(p,
                _mm_packus_epi32(_mm256_castsi256_si128(high), _mm256_extracti128_si256(high, 1)));
+}
+// Bytes whose exponents and mantissas stand in a half's bits: e5m2 is a half without its end, and
+// an e4m3's exponent is 8 less than a half's.
+inline __m128i load_bytes(const std::uint8_t* p) {
+  return _mm_cvtepu8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+}
+inline Vec load_e5m2(const std::uint8_t* p) {
+  return _mm256_cvtph_ps(_mm_slli_epi16(load_bytes(p), 8));
+}
+inline Vec load_e4m3(const std::uint8_t* p) {
+  const __m128i x = load_bytes(p);
+  const __m128i size = _mm_slli_epi16(_mm_and_si128(x, _mm_set1_epi16(0x7f)), 7);
+  const __m128i sign = _mm_slli_epi16(_mm_and_si128(x, _mm_set1_epi16(0x80)), 8);
+  return _mm256_mul_ps(_mm256_cvtph_ps(_mm_or_si128(size, sign)), _mm256_set1_ps(256));
+}
+// (x >> shift) & mask of 32-bit words.
+inline Vec load_codes(const std::byte* p, int shift, std::uint32_t mask) {
+  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m256i codes = _mm256_and_si256(_mm256_srl_epi32(words, _mm_cvtsi32_si128(shift)),
+                                         _mm256_set1_epi32(static_cast<int>(mask)));
+  return _mm256_cvtepi32_ps(codes);
+}
+// Four bits of 8 words: those from `shift` + `half` on, of 8 channels of the 16 that the words
+// hold.
+inline Vec load_half_codes(const std::byte* p, int shift, int half) {
+  return load_codes(p, shift + half, 15);
 }
 inline void prefetch(const void* p) { _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0); }
 

@@ -15,7 +15,7 @@ constexpr int kChunk = 512;
 KvLayout layout_of(bool windows) {
   return KvLayout::make(
       windows ? std::vector<int>{0, 512, 512, 512, 512, 512} : std::vector<int>{0}, 1, 8, 8,
-      DType::kF16, DType::kF16);
+      KvFormat::kF16);
 }
 
 std::vector<TokenId> prompt_of(int length, TokenId first) {

@@ -27,7 +27,7 @@ class RandomOperations {
   RandomOperations(unsigned seed, std::vector<int> windows, int num_blocks)
       : random_(seed),
         windows_(std::move(windows)),
-        manager_(KvLayout::make(windows_, 1, 8, 8, DType::kF16, DType::kF16), num_blocks, true),
+        manager_(KvLayout::make(windows_, 1, 8, 8, KvFormat::kF16), num_blocks, true),
         arena_(static_cast<std::size_t>(num_blocks) * kBlockSize, 0) {}
 
   void step() {

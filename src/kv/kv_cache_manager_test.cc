@@ -10,7 +10,7 @@ namespace {
 
 // One full group; with windows, one more group for each.
 KvLayout layout_of(std::vector<int> windows) {
-  return KvLayout::make(windows, 1, 8, 8, DType::kF16, DType::kF16);
+  return KvLayout::make(windows, 1, 8, 8, KvFormat::kF16);
 }
 
 std::vector<TokenId> tokens_from(TokenId first, int count) {

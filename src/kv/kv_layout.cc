@@ -9,15 +9,14 @@
 namespace dunlin {
 
 KvLayout KvLayout::make(const std::vector<int>& window_of_layer, int num_kv_heads, int head_dim_k,
-                        int head_dim_v, DType dtype_k, DType dtype_v) {
+                        int head_dim_v, KvFormats formats) {
   DUNLIN_CHECK(!window_of_layer.empty(), "a model has layers");
   DUNLIN_CHECK(num_kv_heads > 0 && head_dim_k > 0 && head_dim_v > 0, "head sizes are positive");
   KvLayout layout;
   layout.num_kv_heads = num_kv_heads;
   layout.head_dim_k = head_dim_k;
   layout.head_dim_v = head_dim_v;
-  layout.dtype_k = dtype_k;
-  layout.dtype_v = dtype_v;
+  layout.formats = formats;
 
   // A kind is a window size; 0 (full attention) sorts first.
   std::map<int, std::vector<int>> layers_of_kind;
@@ -50,12 +49,20 @@ KvLayout KvLayout::make(const std::vector<int>& window_of_layer, int num_kv_head
   return layout;
 }
 
+KvPart KvLayout::key_part() const {
+  return dunlin::key_part(formats.k, num_kv_heads, head_dim_k, values_in_keys ? head_dim_v : 0);
+}
+
+KvPart KvLayout::value_part() const {
+  return dunlin::value_part(formats.v, num_kv_heads, head_dim_v);
+}
+
 std::int64_t KvLayout::layer_key_bytes_per_token() const {
-  return num_kv_heads * row_bytes(dtype_k, head_dim_k);
+  return key_part().block_bytes / kBlockSize;
 }
 
 std::int64_t KvLayout::layer_value_bytes_per_token() const {
-  return values_in_keys ? 0 : num_kv_heads * row_bytes(dtype_v, head_dim_v);
+  return values_in_keys ? 0 : value_part().block_bytes / kBlockSize;
 }
 
 std::int64_t KvLayout::layer_bytes_per_token() const {

@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "tensor/dtype.h"
+#include "tensor/kv_format.h"
 
 namespace dunlin {
 
-inline constexpr int kBlockSize = 16;  // tokens a block
+inline constexpr int kBlockSize = kKvBlockSize;  // tokens a block
 
 enum class KvKind { kFull, kSlidingWindow };
 
@@ -35,8 +35,7 @@ struct KvLayout {
   int num_kv_heads = 0;
   int head_dim_k = 0;
   int head_dim_v = 0;
-  DType dtype_k = DType::kF16;
-  DType dtype_v = DType::kF16;
+  KvFormats formats;
   bool values_in_keys = false;  // the first head_dim_v dimensions of the keys; none are stored
   int layers_per_block = 0;
   std::vector<KvGroup> groups;
@@ -44,7 +43,11 @@ struct KvLayout {
 
   // window_of_layer[i]: 0 for full attention, else the window. All layers share head sizes.
   static KvLayout make(const std::vector<int>& window_of_layer, int num_kv_heads, int head_dim_k,
-                       int head_dim_v, DType dtype_k, DType dtype_v);
+                       int head_dim_v, KvFormats formats);
+
+  // The keys and the values of a layer in a block.
+  KvPart key_part() const;
+  KvPart value_part() const;
 
   // One token of one layer: stored keys, stored values, both.
   std::int64_t layer_key_bytes_per_token() const;

@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::int64_t kKiB = 1024, kGiB = kKiB * kKiB * kKiB;
 
-KvLayout uniform(int layers, int kv_heads, int head_dim, DType dtype = DType::kF16) {
+KvLayout uniform(int layers, int kv_heads, int head_dim, KvFormat format = KvFormat::kF16) {
   return KvLayout::make(std::vector<int>(static_cast<std::size_t>(layers), 0), kv_heads, head_dim,
-                        head_dim, dtype, dtype);
+                        head_dim, format);
 }
 
 // The figures that the literature quotes for LLaMA-7B in f16 (vLLM's and many others').
@@ -27,17 +27,33 @@ TEST(KvLayout, Mistral7BCostsAQuarterOfThatThroughItsEightKvHeads) {
 TEST(KvLayout, Qwen05BAndSmolLm) {
   EXPECT_EQ(uniform(24, 2, 64).bytes_per_token(), 12 * kKiB);
   EXPECT_EQ(uniform(30, 3, 64).bytes_per_token(), 22 * kKiB + 512);
-  EXPECT_EQ(uniform(24, 2, 64, DType::kF32).bytes_per_token(), 24 * kKiB);
+  EXPECT_EQ(uniform(24, 2, 64, KvFormat::kF32).bytes_per_token(), 24 * kKiB);
 }
 
 // DeepSeek-V2's and V3's latent attention: 512 + 64 numbers a token and layer, and no values.
 TEST(KvLayout, ValuesWithinKeysCostNothing) {
-  for (const DType dtype : {DType::kF16, DType::kF32}) {
-    KvLayout layout = KvLayout::make(std::vector<int>(61, 0), 1, 576, 512, dtype, dtype);
+  for (const KvFormat format : {KvFormat::kF16, KvFormat::kF32}) {
+    KvLayout layout = KvLayout::make(std::vector<int>(61, 0), 1, 576, 512, format);
     layout.values_in_keys = true;
-    EXPECT_EQ(layout.layer_bytes_per_token(), 576 * row_bytes(dtype, 1));
-    EXPECT_EQ(layout.bytes_per_token(), 61 * 576 * row_bytes(dtype, 1));
+    EXPECT_EQ(layout.layer_bytes_per_token(), 576 * kv_format_info(format).bits / 8);
+    EXPECT_EQ(layout.bytes_per_token(), 61 * 576 * kv_format_info(format).bits / 8);
     EXPECT_EQ(layout.block_bytes(), 16 * layout.bytes_per_token());
+  }
+}
+
+// Scales and padding too.
+TEST(KvLayout, FormatsOfFewBitsCostTheirShare) {
+  struct Case {
+    KvFormats formats;
+    std::int64_t qwen_bytes;  // a token, of 12,288 in f16
+  };
+  for (const auto& [formats, bytes] :
+       {Case{KvFormat::kF32, 24576}, Case{KvFormat::kBF16, 12288}, Case{KvFormat::kFp8E4M3, 6144},
+        Case{KvFormat::kFp8E5M2, 6144}, Case{KvFormat::kInt8, 6336}, Case{KvFormat::kInt4, 3360},
+        Case{{KvFormat::kInt8, KvFormat::kInt4}, 4800}}) {
+    const KvLayout layout = KvLayout::make(std::vector<int>(24, 0), 2, 64, 64, formats);
+    EXPECT_EQ(layout.bytes_per_token(), bytes) << kv_format_info(formats.k).name;
+    EXPECT_EQ(layout.block_bytes(), 16 * bytes);
   }
 }
 
@@ -58,7 +74,7 @@ TEST(KvLayout, AUniformModelIsOneGroup) {
 TEST(KvLayout, GemmaHasFiveWindowGroupsAndOneFullGroupOfThreeLayers) {
   std::vector<int> windows(18, 512);
   for (int full : {5, 11, 17}) windows[static_cast<std::size_t>(full)] = 0;
-  const KvLayout layout = KvLayout::make(windows, 1, 256, 256, DType::kF16, DType::kF16);
+  const KvLayout layout = KvLayout::make(windows, 1, 256, 256, KvFormat::kF16);
   ASSERT_EQ(layout.groups.size(), 6u);
   EXPECT_EQ(layout.layers_per_block, 3);
   EXPECT_EQ(layout.groups[0].kind, KvKind::kFull);
@@ -85,7 +101,7 @@ TEST(KvLayout, GemmaHasFiveWindowGroupsAndOneFullGroupOfThreeLayers) {
 
 TEST(KvLayout, LayerCountsWithoutACommonDivisorStillFit) {
   const KvLayout layout =
-      KvLayout::make({0, 128, 0, 128, 128}, 2, 32, 16, DType::kF16, DType::kF32);
+      KvLayout::make({0, 128, 0, 128, 128}, 2, 32, 16, {KvFormat::kF16, KvFormat::kF32});
   EXPECT_EQ(layout.layers_per_block, 1);
   EXPECT_EQ(layout.groups.size(), 5u);
   EXPECT_EQ(layout.layer_bytes_per_token(), 2 * (64 + 64));

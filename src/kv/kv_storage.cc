@@ -27,8 +27,8 @@ PagedKvLayer KvStorage::layer(int layer_idx) {
   view.num_kv_heads = layout_.num_kv_heads;
   view.head_dim_k = layout_.head_dim_k;
   view.head_dim_v = layout_.head_dim_v;
-  view.dtype_k = layout_.dtype_k;
-  view.dtype_v = layout_.dtype_v;
+  view.k = layout_.key_part();
+  view.v = layout_.value_part();
   view.values_in_keys = layout_.values_in_keys;
   view.window = layout_.groups[static_cast<std::size_t>(place.group_idx)].window;
   return view;

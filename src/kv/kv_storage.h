@@ -3,9 +3,8 @@
 // written, so an unused pool costs address space only. Owned by the engine; written by the model's
 // kernels between two of the engine's steps, so no locks.
 //
-// Inside a block, layer i of its group holds keys [num_kv_heads, head_dim_k, 16] and then values
-// [num_kv_heads, 16, head_dim_v], where values are stored (kernels/paged_kv.h says why keys lie
-// dimension-major).
+// Inside a block, layer i of its group holds its keys and then its values, where values are stored,
+// each laid out as tensor/kv_format.h says.
 #pragma once
 
 #include <cstdint>

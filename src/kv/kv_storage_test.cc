@@ -9,7 +9,7 @@ namespace dunlin {
 namespace {
 
 KvLayout small_layout() {
-  return KvLayout::make({0, 32, 32, 32, 0, 32}, 2, 24, 16, DType::kF16, DType::kF32);
+  return KvLayout::make({0, 32, 32, 32, 0, 32}, 2, 24, 16, {KvFormat::kF16, KvFormat::kF32});
 }
 
 TEST(KvStorage, LayersTileABlockWithoutGapOrOverlap) {
@@ -32,7 +32,7 @@ TEST(KvStorage, LayersTileABlockWithoutGapOrOverlap) {
 }
 
 TEST(KvStorage, KeysThatHoldTheValuesTileABlockAlone) {
-  KvLayout layout = KvLayout::make({0, 0}, 1, 40, 24, DType::kF16, DType::kF16);
+  KvLayout layout = KvLayout::make({0, 0}, 1, 40, 24, KvFormat::kF16);
   layout.values_in_keys = true;
   KvStorage storage(layout, 2);
   EXPECT_EQ(storage.block_bytes(), 2 * 40 * 16 * 2);

@@ -192,13 +192,13 @@ Outcome validate(const ModelConfig& config) {
   return {};
 }
 
-KvLayout kv_layout(const ModelConfig& config, DType dtype) {
+KvLayout kv_layout(const ModelConfig& config, KvFormats formats) {
   std::vector<int> windows;
   windows.reserve(config.layers.size());
   for (const LayerConfig& layer : config.layers) windows.push_back(layer.window);
   const int value_dim = config.is_latent() ? config.latent.kv_rank : config.head_dim;
   KvLayout layout =
-      KvLayout::make(windows, config.num_kv_heads, config.head_dim, value_dim, dtype, dtype);
+      KvLayout::make(windows, config.num_kv_heads, config.head_dim, value_dim, formats);
   layout.values_in_keys = config.is_latent();
   return layout;
 }

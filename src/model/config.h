@@ -180,6 +180,6 @@ struct ModelConfig {
 Outcome validate(const ModelConfig& config);
 
 // KV memory of a validated config with keys and values stored as `dtype` (F32, F16 or BF16).
-KvLayout kv_layout(const ModelConfig& config, DType dtype);
+KvLayout kv_layout(const ModelConfig& config, KvFormats formats);
 
 }  // namespace dunlin

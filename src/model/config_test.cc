@@ -92,7 +92,7 @@ TEST(Config, each_impossible_number_of_experts_is_refused_by_its_key) {
 }
 
 TEST(Config, window_layers_of_gemma_are_cut_into_groups_as_large_as_the_full_ones) {
-  const KvLayout layout = kv_layout(testing::tiny_gemma3(), DType::kF16);
+  const KvLayout layout = kv_layout(testing::tiny_gemma3(), KvFormat::kF16);
   EXPECT_EQ(layout.layers_per_block, 1);
   ASSERT_EQ(layout.groups.size(), 5u);
   EXPECT_EQ(layout.groups[0].kind, KvKind::kFull);
@@ -106,10 +106,10 @@ TEST(Config, published_kv_sizes_come_out) {
   llama_7b.num_heads = llama_7b.num_kv_heads = 32;
   llama_7b.head_dim = 128;
   llama_7b.layers.assign(32, LayerConfig{});
-  EXPECT_EQ(kv_layout(llama_7b, DType::kF16).bytes_per_token(), 512 << 10);
+  EXPECT_EQ(kv_layout(llama_7b, KvFormat::kF16).bytes_per_token(), 512 << 10);
   ModelConfig mistral_7b = llama_7b;
   mistral_7b.num_kv_heads = 8;
-  EXPECT_EQ(kv_layout(mistral_7b, DType::kF16).bytes_per_token(), 128 << 10);
+  EXPECT_EQ(kv_layout(mistral_7b, KvFormat::kF16).bytes_per_token(), 128 << 10);
 }
 
 TEST(Config, impossible_numbers_of_latent_attention_are_refused_by_their_keys) {
@@ -145,9 +145,9 @@ TEST(Config, latent_attention_caches_the_latent_and_one_rotated_key) {
   config.ropes[0].dims = 64;
   config.layers.resize(61);
   ASSERT_TRUE(validate(config));
-  EXPECT_EQ(kv_layout(config, DType::kF16).layer_bytes_per_token(), 576 * 2);
-  EXPECT_EQ(kv_layout(config, DType::kF16).bytes_per_token(), 61 * 576 * 2);
-  EXPECT_EQ(kv_layout(config, DType::kF32).bytes_per_token(), 61 * 576 * 4);
+  EXPECT_EQ(kv_layout(config, KvFormat::kF16).layer_bytes_per_token(), 576 * 2);
+  EXPECT_EQ(kv_layout(config, KvFormat::kF16).bytes_per_token(), 61 * 576 * 2);
+  EXPECT_EQ(kv_layout(config, KvFormat::kF32).bytes_per_token(), 61 * 576 * 4);
 }
 
 TEST(Tensors, a_missing_one_is_named) {

@@ -10,6 +10,7 @@
 #include "kernels/embed.h"
 #include "kernels/norm.h"
 #include "kernels/row_chunks.h"
+#include "model/common_keys.h"
 #include "model/latent_attention.h"
 #include "model/layers.h"
 #include "model/moe.h"
@@ -95,14 +96,14 @@ void scale_norm(float scale, NormWeights& norm) {
 }  // namespace
 
 Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool> pool, Isa isa,
-                 DType kv_dtype)
+                 KvFormats kv_formats)
     : config_(std::move(config)),
       weights_(std::move(weights)),
       pool_(std::move(pool)),
       isa_(isa),
       limits_{config_.vocab_size, config_.context_length, config_.hidden_size, config_.is_encoder,
               config_.pooling},
-      kv_layout_(dunlin::kv_layout(config_, kv_dtype)),
+      kv_layout_(dunlin::kv_layout(config_, kv_formats)),
       linear_order_(linear_order(config_, weights_)) {
   scale_norm(config_.logit_scale, weights_.output_norm);
   pool_->redo_overdue_chunks();
@@ -113,6 +114,22 @@ Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool
   }
   for (const RopeConfig& rope : config_.ropes) {
     scratch_.ropes.emplace_back().frequencies = make_frequencies(rope, weights_.rope_factors);
+  }
+  // Of what 16 bits hold nothing would be gained.
+  if (kv_format_info(kv_formats.k).bits <= 8) find_common_keys();
+}
+
+void Decoder::find_common_keys() {
+  for (std::size_t i = 0; i < weights_.layers.size(); ++i) {
+    LayerWeights& layer = weights_.layers[i];
+    const int rope_idx = config_.layers[i].rope_idx;
+    if (rope_idx == kNoRope) {
+      layer.common_keys = common_keys(config_, layer, nullptr, RopeStyle::kRotateHalf);
+      continue;
+    }
+    const auto at = static_cast<std::size_t>(rope_idx);
+    layer.common_keys =
+        common_keys(config_, layer, &scratch_.ropes[at].frequencies, config_.ropes[at].style);
   }
 }
 

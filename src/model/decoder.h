@@ -22,7 +22,7 @@ class Decoder final : public Model {
  public:
   // `weights` is complete for `config` and packed for `isa`.
   Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool> pool, Isa isa,
-          DType kv_dtype);
+          KvFormats kv_formats);
 
   const ModelLimits& limits() const override { return limits_; }
   const KvLayout& kv_layout() const override { return kv_layout_; }
@@ -35,6 +35,7 @@ class Decoder final : public Model {
   }
 
  private:
+  void find_common_keys();
   void check(const ForwardBatch& batch, const ForwardOutputs& outputs) const;
   // Which tokens the last layer computes: those whose logits or hidden states are wanted.
   void find_active_tokens(const ForwardBatch& batch);

@@ -24,6 +24,7 @@ struct Case {
   ModelConfig config;
   std::vector<DType> types;
   Isa isa;
+  KvFormats kv_formats{};
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) { return out << c.name; }
 
@@ -56,8 +57,39 @@ class MaximaModel final : public Model {
   Model& model_;
 };
 
+// Every format on a model with biases of keys and on one with latents; heads of odd sizes.
+void add_kv_formats(Isa isa, std::vector<Case>& all) {
+  const std::string isa_word = "_" + std::string(isa_name(isa));
+  const std::vector<DType> types = {DType::kQ8_0, DType::kF16};
+  for (const KvFormat format : {KvFormat::kBF16, KvFormat::kFp8E4M3, KvFormat::kFp8E5M2,
+                                KvFormat::kInt8, KvFormat::kInt4}) {
+    const std::string name = "_" + std::string(kv_format_info(format).name) + isa_word;
+    all.push_back({"qwen2" + name, testing::tiny_qwen2(), types, isa, format});
+    if (format >= KvFormat::kInt8)
+      all.push_back({"latent" + name, testing::tiny_deepseek(), types, isa, format});
+  }
+  all.push_back({"gemma3_mixed" + isa_word,
+                 testing::tiny_gemma3(),
+                 types,
+                 isa,
+                 {KvFormat::kInt8, KvFormat::kInt4}});
+  if (isa != best_isa()) return;
+  for (const int head_dim : {80, 96, 112, 256}) {
+    for (const KvFormat format : {KvFormat::kInt8, KvFormat::kInt4}) {
+      ModelConfig config = testing::tiny_llama();
+      config.layers.resize(2);
+      config.head_dim = head_dim;
+      config.ropes[0].dims = head_dim;
+      all.push_back(
+          {"heads_of_" + std::to_string(head_dim) + "_" + std::string(kv_format_info(format).name),
+           config, types, isa, format});
+    }
+  }
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all;
+  for (const Isa isa : supported_isas()) add_kv_formats(isa, all);
   for (const Isa isa : supported_isas()) {
     for (const ModelConfig& config :
          {testing::tiny_llama(), testing::tiny_qwen2(), testing::tiny_gemma3()}) {
@@ -114,6 +146,7 @@ class DecoderTest : public ::testing::TestWithParam<Case> {
     LoadOptions load_options;
     load_options.isa = isa;
     load_options.num_threads = num_threads;
+    load_options.kv_formats = GetParam().kv_formats;
     Result<std::unique_ptr<Model>> model = load_model(source, GetParam().config, load_options);
     EXPECT_TRUE(model) << model.error().message();
     return std::move(*model);
@@ -268,14 +301,12 @@ INSTANTIATE_TEST_SUITE_P(All, DecoderTest, ::testing::ValuesIn(cases()),
 
 // Errors of the loader itself.
 
-TEST(Loader, refuses_a_norm_that_is_not_a_number_and_a_kv_type_that_is_no_float) {
+TEST(Loader, refuses_a_norm_that_is_not_a_number) {
   const ModelConfig config = testing::tiny_llama();
   testing::RandomWeights source(config, {});
   LoadOptions options;
   options.isa = Isa::kReference;
-  options.kv_dtype = DType::kQ8_0;
-  EXPECT_THAT(load_model(source, config, options).error().message(), ::testing::HasSubstr("Q8_0"));
-  options.kv_dtype = DType::kF32;
+  options.kv_formats = KvFormat::kF32;
   std::fill_n(source.bytes("blk.1.ffn_norm.weight").begin(), 4, std::byte{0xff});
   EXPECT_THAT(load_model(source, config, options).error().message(),
               ::testing::HasSubstr("blk.1.ffn_norm.weight"));

@@ -30,7 +30,7 @@ json read(const std::string& path) { return json::parse(std::ifstream(path)); }
 OpenedModel open(const std::string& path, Isa isa) {
   LoadOptions options;
   options.isa = isa;
-  options.kv_dtype = DType::kF32;
+  options.kv_formats = KvFormat::kF32;
   auto opened = open_model(path, options);
   EXPECT_TRUE(opened) << opened.error().message();
   return std::move(*opened);

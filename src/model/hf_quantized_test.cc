@@ -92,7 +92,7 @@ class Folder {
 std::vector<float> logits_of(const std::string& path, Isa isa) {
   LoadOptions options;
   options.isa = isa;
-  options.kv_dtype = DType::kF32;
+  options.kv_formats = KvFormat::kF32;
   const auto opened = open_model(path, options);
   if (!opened) {
     ADD_FAILURE() << opened.error().message();

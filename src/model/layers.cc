@@ -59,6 +59,7 @@ void finish_qkv(Step& step, const LayerWeights& weights, int layer_idx) {
     norm_heads(step, weights.q_norm, c.num_heads, q);
     norm_heads(step, weights.k_norm, c.num_kv_heads, k);
     rotate(step, rope_idx, token, q);
+    for (std::size_t i = 0; i < weights.common_keys.size(); ++i) k[i] -= weights.common_keys[i];
     kv_write(step.isa, cache, slots[static_cast<std::size_t>(token)], k, k + c.kv_size());
   });
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/kv_codec.h"
 #include "model/decoder.h"
 #include "model/weights.h"
 #include "quant/dequantize.h"
@@ -172,10 +173,10 @@ Result<std::unique_ptr<Model>> load_model(const WeightSource& source, const Mode
                                           const LoadOptions& options) {
   DUNLIN_TRY(validate(config));
   DUNLIN_TRY(check_tensors(config, source));
-  if (options.kv_dtype != DType::kF32 && options.kv_dtype != DType::kF16 &&
-      options.kv_dtype != DType::kBF16) {
-    return invalid(fmt::format("keys and values can't be stored as {}; use F32, F16 or BF16",
-                               dtype_info(options.kv_dtype).name));
+  for (const KvFormat format : {options.kv_formats.k, options.kv_formats.v}) {
+    if (kv_format_info(format).key_group > 0 && config.head_dim > kMostKvChannels)
+      return invalid(fmt::format("heads of {} channels can't be cached as {}; use f16",
+                                 config.head_dim, kv_format_info(format).name));
   }
   auto pool = std::make_unique<ThreadPool>(options.num_threads);
   DUNLIN_ASSIGN(weights, WeightLoader(source, config, options, *pool).load());
@@ -184,7 +185,7 @@ Result<std::unique_ptr<Model>> load_model(const WeightSource& source, const Mode
   if (rope.factors == RopeFactors::kLongShort && context <= rope.original_context)
     weights.rope_factors.swap(weights.rope_factors_short);
   return std::make_unique<Decoder>(config, std::move(weights), std::move(pool), options.isa,
-                                   options.kv_dtype);
+                                   options.kv_formats);
 }
 
 }  // namespace dunlin

@@ -13,13 +13,14 @@
 #include "model/model.h"
 #include "model/quant_recipe.h"
 #include "tensor/dtype.h"
+#include "tensor/kv_format.h"
 
 namespace dunlin {
 
 struct LoadOptions {
   Isa isa = best_isa();
-  int num_threads = 0;  // of the model's pool, the caller included; 0: default_num_threads()
-  DType kv_dtype = DType::kF16;  // F32, F16 or BF16
+  int num_threads = 0;   // of the model's pool, the caller included; 0: default_num_threads()
+  KvFormats kv_formats;  // of the cache
   // Quantises weights of F32, F16 and BF16 on the way, to what convert_to_gguf would write.
   std::optional<QuantRecipe> recipe;
   // Tokens of the longest sequence to be served; 0: what the model was trained for. Models with

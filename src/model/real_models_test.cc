@@ -51,10 +51,10 @@ std::vector<Prompt> load_prompts(const RealModel& model) {
   return prompts;
 }
 
-std::unique_ptr<Model> load(const std::string& path, Isa isa, DType kv_dtype) {
+std::unique_ptr<Model> load(const std::string& path, Isa isa, KvFormats kv_formats) {
   LoadOptions options;
   options.isa = isa;
-  options.kv_dtype = kv_dtype;
+  options.kv_formats = kv_formats;
   Result<OpenedModel> opened = open_model(path, options);
   if (!opened) {
     ADD_FAILURE() << opened.error().message();
@@ -141,7 +141,7 @@ class RealModelTest : public ::testing::TestWithParam<RealModel> {};
 
 TEST_P(RealModelTest, reference_path_gives_the_golden_log_probabilities) {
   DUNLIN_REAL_MODEL_OR_SKIP(path, GetParam().file);
-  const std::unique_ptr<Model> model = load(path, Isa::kReference, DType::kF32);
+  const std::unique_ptr<Model> model = load(path, Isa::kReference, KvFormat::kF32);
   const std::vector<Prompt> prompts = load_prompts(GetParam());
   ASSERT_TRUE(model != nullptr);
   ASSERT_EQ(prompts.size(), 5u);
@@ -161,8 +161,8 @@ TEST_P(RealModelTest, reference_path_gives_the_golden_log_probabilities) {
 TEST_P(RealModelTest, avx2_hardly_differs_from_scalar_loops_of_the_same_arithmetic) {
   DUNLIN_REAL_MODEL_OR_SKIP(path, GetParam().file);
   if (best_isa() < Isa::kAvx2) GTEST_SKIP() << "this machine has no AVX2";
-  const std::unique_ptr<Model> fast = load(path, Isa::kAvx2, DType::kF16);
-  const std::unique_ptr<Model> scalar = load(path, Isa::kReferenceQ8, DType::kF16);
+  const std::unique_ptr<Model> fast = load(path, Isa::kAvx2, KvFormat::kF16);
+  const std::unique_ptr<Model> scalar = load(path, Isa::kReferenceQ8, KvFormat::kF16);
   ASSERT_TRUE(fast != nullptr && scalar != nullptr);
   // Scalar loops are slow: the first prompt is the shortest.
   const Prompt prompt = load_prompts(GetParam()).front();
@@ -192,7 +192,7 @@ TEST(RealModels, fast_path_is_closer_to_the_golden_log_probabilities_than_its_li
   int count = 0;
   for (const RealModel& real : kModels) {
     DUNLIN_REAL_MODEL_OR_SKIP(path, real.file);
-    const std::unique_ptr<Model> model = load(path, best_isa(), DType::kF16);
+    const std::unique_ptr<Model> model = load(path, best_isa(), KvFormat::kF16);
     ASSERT_TRUE(model != nullptr);
     const std::vector<Prompt> prompts = load_prompts(real);
     for (std::size_t i = 0; i < prompts.size(); ++i) {

@@ -40,7 +40,7 @@ TEST_P(ShapesGoldenTest, every_instruction_set_gives_the_reference) {
     if (support::kIsSanitized && isa != best_isa()) continue;
     LoadOptions options;
     options.isa = isa;
-    options.kv_dtype = DType::kF32;
+    options.kv_formats = KvFormat::kF32;
     const Result<OpenedModel> opened = open_model(scratch_.path(), options);
     ASSERT_TRUE(opened) << opened.error().message();
     testing::expect_reference_logits(*opened->model, golden_, isa_name(isa));

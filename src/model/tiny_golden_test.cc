@@ -33,7 +33,7 @@ TEST_P(TinyGoldenTest, every_instruction_set_gives_the_reference_logits_and_gree
   for (const Isa isa : supported_isas()) {
     LoadOptions options;
     options.isa = isa;
-    options.kv_dtype = DType::kF32;
+    options.kv_formats = KvFormat::kF32;
     Result<OpenedModel> opened = open_model(folder, options);
     ASSERT_TRUE(opened) << opened.error().message();
     testing::expect_reference_logits(*opened->model, golden, isa_name(isa));

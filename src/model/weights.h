@@ -55,6 +55,7 @@ struct LayerWeights {
   NormWeights q_norm, k_norm;  // [head_dim], or [q_size] and [kv_size]
   LatentWeights latent;        // q (or not) and o beside it, k and v empty
   std::vector<float> sinks;    // [num_heads], or empty
+  std::vector<float> common_keys;  // [kv_size] left out of what is cached, or empty; by Decoder
   NormWeights post_attn_norm;
   NormWeights ffn_norm;
   MlpWeights mlp;  // empty where the layer has experts

@@ -67,7 +67,7 @@ class FakeModel final : public Model {
 
   // One layer for each window; 0 is full attention.
   explicit FakeModel(std::vector<int> windows, int vocab_size = 61, int context_length = 4096)
-      : layout_(KvLayout::make(windows, 1, 8, 8, DType::kF16, DType::kF16)),
+      : layout_(KvLayout::make(windows, 1, 8, 8, KvFormat::kF16)),
         limits_{vocab_size, context_length, kHiddenSize} {}
 
   const ModelLimits& limits() const override { return limits_; }

@@ -135,7 +135,7 @@ inline void expect_reference_as_gguf(const std::string& folder, const nlohmann::
   const ScratchFolder scratch;
   const std::string path = converted_to_gguf(folder, scratch);
   LoadOptions options;
-  options.kv_dtype = DType::kF32;
+  options.kv_formats = KvFormat::kF32;
   const Result<OpenedModel> opened = open_model(path, options);
   ASSERT_TRUE(opened) << opened.error().message();
   expect_reference_logits(*opened->model, golden, "gguf");
