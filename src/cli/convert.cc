@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/model_store.h"
 #include "cli/progress.h"
+#include "cli/registry.h"
 #include "frontend/model_text.h"
 #include "model/convert.h"
 #include "model/registry.h"
@@ -31,6 +32,17 @@ std::vector<std::string> type_names() {
   return names;
 }
 
+// What other readers of GGUF don't know (text/vocab.cc).
+void set_own_keys(const GgufVocabulary& vocabulary, GgufWriter& writer) {
+  for (const PrependSchemeName& row : kPrependSchemes)
+    if (vocabulary.prepend_scheme == row.scheme)
+      writer.set_string("tokenizer.ggml.prepend_scheme", row.name);
+  if (vocabulary.prefix_ids)
+    writer.set_i32s("tokenizer.ggml.prefix_token_ids", *vocabulary.prefix_ids);
+  if (vocabulary.suffix_ids)
+    writer.set_i32s("tokenizer.ggml.suffix_token_ids", *vocabulary.suffix_ids);
+}
+
 void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
   writer.set_string("tokenizer.ggml.model", vocabulary.model);
   writer.set_string("tokenizer.ggml.pre", vocabulary.pretokenizer);
@@ -41,6 +53,7 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
     writer.set_f32s("tokenizer.ggml.scores", vocabulary.scores);
     writer.set_bool("tokenizer.ggml.add_space_prefix", vocabulary.adds_space_prefix);
   }
+  set_own_keys(vocabulary, writer);
   if (vocabulary.model == "t5") {
     writer.set_bool("tokenizer.ggml.remove_extra_whitespaces", vocabulary.removes_extra_spaces);
     if (!vocabulary.charsmap.empty())
@@ -67,13 +80,15 @@ void set_vocabulary(const GgufVocabulary& vocabulary, GgufWriter& writer) {
     writer.set_string("tokenizer.chat_template", vocabulary.chat_template);
 }
 
+tl::unexpected<Status> is_a_file(const std::string& model) {
+  return invalid(model + ": is a file; convert takes a folder with config.json and safetensors");
+}
+
 Outcome convert(const Flags& flags) {
+  if (find_registry_entry(flags.model) != nullptr) return is_a_file(flags.model);  // unfetched
   DUNLIN_ASSIGN(model, resolve_model(flags.model, flags.fetch));
   std::error_code ignored;
-  if (!std::filesystem::is_directory(model.path, ignored)) {
-    return invalid(model.path +
-                   ": is a file; convert takes a folder with config.json and safetensors");
-  }
+  if (!std::filesystem::is_directory(model.path, ignored)) return is_a_file(model.path);
   DUNLIN_ASSIGN(checkpoint, HfCheckpoint::open(model.path));
   DUNLIN_ASSIGN(config, read_config(*checkpoint));
   ConvertOptions options;

@@ -37,7 +37,7 @@ std::string BpeTokenizer::token_bytes(TokenId id, bool render_special) const {
   return is_text || render_special ? std::string(table().text(id)) : std::string();
 }
 
-void BpeTokenizer::encode_plain(std::string_view text, MergeWorkspace& work,
+void BpeTokenizer::encode_plain(std::string_view text, bool /*at_start*/, MergeWorkspace& work,
                                 std::vector<TokenId>& ids) const {
   pretokenizer_.split(text, [&](std::string_view piece) { encode_piece(piece, work, ids); });
 }

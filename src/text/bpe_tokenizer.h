@@ -25,7 +25,7 @@ class BpeTokenizer final : public VocabTokenizer {
   BpeTokenizer(const Vocab& vocab, TokenTable table, MergeTable merges, PreTokenizer pretokenizer,
                bool whole_pieces_first, bool adds_bos);
 
-  void encode_plain(std::string_view text, MergeWorkspace& work,
+  void encode_plain(std::string_view text, bool at_start, MergeWorkspace& work,
                     std::vector<TokenId>& ids) const override;
   void encode_piece(std::string_view piece, MergeWorkspace& work, std::vector<TokenId>& ids) const;
   void merge_piece(std::string_view piece, MergeWorkspace& work) const;

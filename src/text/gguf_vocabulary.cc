@@ -107,6 +107,7 @@ constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, SentencePiece's
 struct Spaces {
   bool are_marked = false;  // as U+2581
   bool have_prefix = false;
+  std::optional<PrependScheme> scheme;  // Metaspace's, if that is what puts them in front
 };
 
 // A step of the normalizer or the pre-tokenizer of SentencePiece's models.
@@ -129,7 +130,10 @@ Outcome add_space_step(const JsonView& view, Spaces& spaces) {
     DUNLIN_ASSIGN(prefix, view.boolean_or("add_prefix_space", true));
     DUNLIN_ASSIGN(scheme, view.string_or("prepend_scheme", prefix ? "always" : "never"));
     if (replacement != kSpace) return gguf_cannot_say(view, "another character for spaces");
-    spaces = {true, scheme != "never"};
+    spaces.are_marked = true;
+    if (spaces.have_prefix) return {};  // Metaspace finds one in front already
+    for (const PrependSchemeName& row : kPrependSchemes)
+      if (row.name == scheme) spaces.scheme = row.scheme;
     return {};
   }
   // Spaces that are marked already: nothing is left to cut by.
@@ -166,7 +170,12 @@ Outcome set_sentence_piece(const JsonView& root, const JsonView& model,
   if (!spaces.are_marked) return gguf_cannot_say(model, "byte_fallback without spaces as U+2581");
   out.model = "llama";
   out.pretokenizer = "default";
-  out.adds_space_prefix = spaces.have_prefix;
+  out.prepend_scheme = spaces.scheme;
+  // Other readers have one rule for all text between special tokens. Where only the first text gets
+  // a space, it is the rule for conversations, whose texts stand behind such tokens, if there are
+  // to be any.
+  out.adds_space_prefix = spaces.have_prefix || spaces.scheme == PrependScheme::kAlways ||
+                          (spaces.scheme == PrependScheme::kFirst && out.chat_template.empty());
   DUNLIN_ASSIGN(unknown, model.string_or("unk_token", ""));
   mark_bytes(vocab);
   std::unordered_map<std::string_view, std::size_t> ids;
@@ -275,12 +284,25 @@ Outcome set_more_ends(const JsonView& root, const hf::HfVocab& hf_vocab, GgufVoc
   return {};
 }
 
-// What stands in front of a text, or behind it, is one token in GGUF: `id`, which may not be named
-// yet.
-Outcome check_around(const JsonView& root, std::span<const TokenId> added, TokenId& id) {
-  if (added.empty()) return {};
-  if (id < 0) id = added[0];
-  if (added.size() == 1 && added[0] == id) return {};
+// What stands on one side of a text: nothing, or `id`, which may not be named yet. Anything else
+// only `ids` can say. Whether `id` is part of it.
+bool set_side(std::span<const TokenId> added, TokenId& id,
+              std::optional<std::vector<TokenId>>& ids) {
+  if (added.empty()) return false;
+  if (added.size() == 1 && id < 0) id = added[0];
+  if (added.size() > 1 || added[0] != id) ids.emplace(added.begin(), added.end());
+  return std::find(added.begin(), added.end(), id) != added.end();
+}
+
+Outcome set_around(const JsonView& root, const hf::AddedAround& around, GgufVocabulary& out) {
+  if (out.model == "bert") {
+    out.adds_bos = !around.prefix_ids.empty();
+    out.adds_eos = !around.suffix_ids.empty();
+    return {};
+  }
+  out.adds_bos = set_side(around.prefix_ids, out.bos_id, out.prefix_ids);
+  out.adds_eos = set_side(around.suffix_ids, out.eos_id, out.suffix_ids);
+  if (out.model != "t5" || !(out.prefix_ids || out.suffix_ids)) return {};
   return gguf_cannot_say(root, "post_processor adds other tokens than bos and eos");
 }
 
@@ -293,23 +315,18 @@ Result<GgufVocabulary> to_gguf_vocabulary(std::string_view tokenizer_json,
   const JsonView root(file.root, "tokenizer.json");
   DUNLIN_ASSIGN(vocab, hf::HfVocab::make(file, config, more_eos_ids));
   GgufVocabulary out;
+  if (const std::string* source = config.find_chat_template(false)) out.chat_template = *source;
   DUNLIN_TRY(set_more_ends(root, vocab, out));
   DUNLIN_TRY(set_model(root, file, vocab, out));
   out.bos_id = vocab.bos_id;
   out.eos_id = vocab.eos_id;
   DUNLIN_ASSIGN(around, hf::read_added_around(root, vocab, config));
-  out.adds_bos = !around.prefix_ids.empty();
-  out.adds_eos = !around.suffix_ids.empty();
-  if (out.model != "bert") {
-    DUNLIN_TRY(check_around(root, around.prefix_ids, out.bos_id));
-    DUNLIN_TRY(check_around(root, around.suffix_ids, out.eos_id));
-  }
+  DUNLIN_TRY(set_around(root, around, out));
   for (std::size_t id = 0; id < vocab.texts.size(); ++id) {
     const bool is_there = !vocab.texts[id].empty();
     out.tokens.push_back(is_there ? std::move(vocab.texts[id]) : fmt::format("[PAD{}]", id));
     out.types.push_back(static_cast<std::int32_t>(is_there ? vocab.types[id] : TokenType::kUnused));
   }
-  if (const std::string* source = config.find_chat_template(false)) out.chat_template = *source;
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "dunlin/status.h"
 #include "dunlin/types.h"
 #include "text/hf_tokenizer_config.h"
+#include "text/prepend_scheme.h"
 
 namespace dunlin {
 
@@ -30,7 +31,11 @@ struct GgufVocabulary {
   int num_token_types = 0;  // 0: the model has none
   bool adds_bos = false;
   bool adds_eos = false;
-  bool adds_space_prefix = true;      // where there are scores
+  // Around a text, where that is more than BOS and EOS. Other readers than ours see nothing there.
+  std::optional<std::vector<TokenId>> prefix_ids, suffix_ids;
+  bool adds_space_prefix = true;  // where there are scores
+  // Where "llama", for our reader: what adds_space_prefix can't say.
+  std::optional<PrependScheme> prepend_scheme;
   bool removes_extra_spaces = false;  // where "t5"
   std::string charsmap;               // where "t5": SentencePiece's, in bytes; empty: none
   std::string chat_template;          // empty: none

@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +39,13 @@ std::unique_ptr<Tokenizer> tokenizer_of(const GgufVocabulary& from) {
   vocab.merges.assign(from.merges.begin(), from.merges.end());
   vocab.bos_id = from.bos_id;
   vocab.unknown_id = from.unknown_id;
+  vocab.eos_id = from.eos_id;
+  vocab.adds_bos = from.adds_bos;
+  vocab.adds_eos = from.adds_eos;
+  vocab.prefix_ids = from.prefix_ids;
+  vocab.suffix_ids = from.suffix_ids;
   vocab.adds_space_prefix = from.adds_space_prefix;
+  vocab.prepend_scheme = from.prepend_scheme;
   vocab.removes_extra_spaces = from.removes_extra_spaces;
   vocab.charsmap = from.charsmap;
   auto made = make_tokenizer(vocab);
@@ -68,8 +75,9 @@ TEST(GgufVocabulary, of_sentence_piece_gives_the_same_ids) {
 
 TEST(GgufVocabulary, says_what_sentence_piece_does_with_spaces) {
   json file = json::parse(read_file(kFolder + "hf-bpe-bytefallback/tokenizer.json"));
+  HfTokenizerConfig config;
   const auto prefix = [&]() -> std::string {
-    const auto made = to_gguf_vocabulary(file.dump(), {}, {});
+    const auto made = to_gguf_vocabulary(file.dump(), config, {});
     if (!made) return made.error().message();
     return made->adds_space_prefix ? "prefix" : "no prefix";
   };
@@ -85,12 +93,72 @@ TEST(GgufVocabulary, says_what_sentence_piece_does_with_spaces) {
   file["pre_tokenizer"] = {
       {"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "first"}};
   EXPECT_EQ(prefix(), "prefix");
+  config.chat_templates = {{"default", "[INST] {{ messages[0].content }}"}};
+  EXPECT_EQ(prefix(), "no prefix") << "what is said stands behind [INST]";
+  file["pre_tokenizer"]["prepend_scheme"] = "always";
+  EXPECT_EQ(prefix(), "prefix");
   file["pre_tokenizer"]["prepend_scheme"] = "never";
   EXPECT_EQ(prefix(), "no prefix");
   file["pre_tokenizer"] = nullptr;
   EXPECT_NE(prefix().find("byte_fallback without spaces"), std::string::npos) << prefix();
   file["normalizer"] = {{"type", "Lowercase"}};
   EXPECT_NE(prefix().find("Lowercase"), std::string::npos) << prefix();
+}
+
+TEST(GgufVocabulary, of_every_prepend_scheme_gives_the_same_ids) {
+  json file = json::parse(read_file(kFolder + "hf-bpe-bytefallback/tokenizer.json"));
+  file["normalizer"] = nullptr;
+  std::set<std::vector<TokenId>> different;
+  for (const char* scheme : {"always", "first", "never"}) {
+    file["pre_tokenizer"] = {{"type", "Metaspace"},
+                             {"replacement", "\u2581"},
+                             {"prepend_scheme", scheme},
+                             {"split", false}};
+    const auto vocabulary = to_gguf_vocabulary(file.dump(), {}, {});
+    ASSERT_TRUE(vocabulary) << vocabulary.error().message();
+    const auto from_gguf = tokenizer_of(*vocabulary);
+    const auto from_json = make_hf_tokenizer(file.dump(), {}, {});
+    ASSERT_TRUE(from_gguf && from_json);
+    EXPECT_EQ(from_gguf->strips_leading_space(), std::string(scheme) != "never");
+    for (const char* text : {"the cat", " the cat", "  the", "\u2581the", "<s>the cat</s>the",
+                             "the</s>the", "the</s> cat", "</s>  the"}) {
+      EXPECT_EQ(from_gguf->encode(text, true), (*from_json)->encode(text, true))
+          << scheme << " " << text;
+    }
+    different.insert(from_gguf->encode("the</s>the", true));
+  }
+  EXPECT_EQ(different.size(), 3u);
+}
+
+TEST(GgufVocabulary, has_all_tokens_around_a_text) {
+  json file = json::parse(read_file(kFolder + "hf-bpe-bytelevel/tokenizer.json"));
+  const auto token = [](const char* name) -> json {
+    return {{"SpecialToken", {{"id", name}, {"type_id", 0}}}};
+  };
+  const json text = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  file["post_processor"] = {
+      {"type", "TemplateProcessing"},
+      {"single", {token("<|begin|>"), token("<|end|>"), text, token("<|end|>"), token("<tool>")}},
+      {"pair", json::array()},
+      {"special_tokens",
+       {{"<|begin|>", {{"id", "<|begin|>"}, {"ids", {0}}, {"tokens", {"<|begin|>"}}}},
+        {"<|end|>", {{"id", "<|end|>"}, {"ids", {2000}}, {"tokens", {"<|end|>"}}}},
+        {"<tool>", {{"id", "<tool>"}, {"ids", {2001}}, {"tokens", {"<tool>"}}}}}}};
+  HfTokenizerConfig config;
+  config.eos_token = "<|end|>";
+  const auto around = [&](bool named_bos) {
+    if (named_bos) config.bos_token = "<|begin|>";
+    const auto made = to_gguf_vocabulary(file.dump(), config, {});
+    EXPECT_TRUE(made) << made.error().message();
+    EXPECT_EQ(made->adds_bos, named_bos) << "what other readers put in front";
+    EXPECT_TRUE(made->adds_eos);
+    const auto tokenizer = tokenizer_of(*made);
+    std::vector<TokenId> ids(tokenizer->prefix_ids().begin(), tokenizer->prefix_ids().end());
+    ids.insert(ids.end(), tokenizer->suffix_ids().begin(), tokenizer->suffix_ids().end());
+    return ids;
+  };
+  EXPECT_THAT(around(false), testing::ElementsAre(0, 2000, 2000, 2001));
+  EXPECT_THAT(around(true), testing::ElementsAre(0, 2000, 2000, 2001));
 }
 
 TEST(GgufVocabulary, has_the_ends_that_their_names_do_not_tell) {

@@ -10,6 +10,7 @@
 #include "text/byte_chars.h"
 #include "text/growth.h"
 #include "text/hf_unicode.h"
+#include "text/prepend_scheme.h"
 #include "text/pretokenizer_table.h"
 #include "text/text_split.h"
 
@@ -70,8 +71,6 @@ class ByteLevel final : public PreTokenizerStep {
   std::array<std::string, 256> chars_;
 };
 
-enum class PrependScheme { kAlways, kFirst, kNever };
-
 class Metaspace final : public PreTokenizerStep {
  public:
   Metaspace(std::string replacement, PrependScheme scheme, std::optional<Splitter> splitter)
@@ -127,20 +126,13 @@ Outcome add_byte_level(const JsonView& view, Steps& steps, int) {
   return {};
 }
 
-struct SchemeName {
-  std::string_view name;
-  PrependScheme scheme;
-};
-constexpr SchemeName kSchemes[] = {{"always", PrependScheme::kAlways},
-                                   {"first", PrependScheme::kFirst},
-                                   {"never", PrependScheme::kNever}};
-
 Outcome add_metaspace(const JsonView& view, Steps& steps, int) {
   DUNLIN_ASSIGN(replacement, view.string_or("replacement", "\u2581"));
   if (replacement.empty()) return view.error("replacement must be a character");
   PrependScheme scheme = PrependScheme::kAlways;
   if (view.has("prepend_scheme")) {
-    DUNLIN_ASSIGN(row, find_named(view, "prepend_scheme", std::span<const SchemeName>(kSchemes)));
+    DUNLIN_ASSIGN(row, find_named(view, "prepend_scheme",
+                                  std::span<const PrependSchemeName>(kPrependSchemes)));
     scheme = row->scheme;
   }
   // Older files say it so.

@@ -49,6 +49,7 @@ Result<std::unique_ptr<Tokenizer>> SpmTokenizer::make(const Vocab& vocab) {
 SpmTokenizer::SpmTokenizer(const Vocab& vocab, TokenTable table)
     : VocabTokenizer(vocab, std::move(table), vocab.adds_bos.value_or(true)),
       adds_space_prefix_(vocab.adds_space_prefix),
+      prepend_scheme_(vocab.prepend_scheme),
       ranks_(vocab.tokens.size()),
       byte_of_(vocab.tokens.size()),
       whole_tokens_(vocab.size()) {
@@ -104,7 +105,14 @@ std::string SpmTokenizer::token_bytes(TokenId id, bool render_special) const {
   return out.append(text.substr(pos));
 }
 
-void SpmTokenizer::encode_plain(std::string_view text, MergeWorkspace& work,
+bool SpmTokenizer::prepends_space(std::string_view text, bool at_start) const {
+  if (!prepend_scheme_) return adds_space_prefix_;
+  const bool wanted = *prepend_scheme_ == PrependScheme::kAlways ||
+                      (*prepend_scheme_ == PrependScheme::kFirst && at_start);
+  return wanted && !text.starts_with(' ') && !text.starts_with(kSpace);
+}
+
+void SpmTokenizer::encode_plain(std::string_view text, bool at_start, MergeWorkspace& work,
                                 std::vector<TokenId>& ids) const {
   std::string normalized;
   normalized.reserve(text.size() + text.size() / 2 + kSpace.size());
@@ -121,7 +129,7 @@ void SpmTokenizer::encode_plain(std::string_view text, MergeWorkspace& work,
     }
     normalized += kSpace;
   };
-  if (adds_space_prefix_) append_space();
+  if (prepends_space(text, at_start)) append_space();
   for (std::size_t pos = 0; pos < text.size();) {
     if (text[pos] == ' ') {
       append_space();

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "text/vocab_tokenizer.h"
 
@@ -18,20 +19,24 @@ class SpmTokenizer final : public VocabTokenizer {
   static Result<std::unique_ptr<Tokenizer>> make(const Vocab& vocab);
 
   std::string token_bytes(TokenId id, bool render_special) const override;
-  bool strips_leading_space() const override { return adds_space_prefix_; }
+  bool strips_leading_space() const override {
+    return prepend_scheme_ ? *prepend_scheme_ != PrependScheme::kNever : adds_space_prefix_;
+  }
 
  private:
   SpmTokenizer(const Vocab& vocab, TokenTable table);
   Outcome read_byte_tokens();
   void find_inner_spaces();
 
-  void encode_plain(std::string_view text, MergeWorkspace& work,
+  void encode_plain(std::string_view text, bool at_start, MergeWorkspace& work,
                     std::vector<TokenId>& ids) const override;
+  bool prepends_space(std::string_view text, bool at_start) const;
   void encode_piece(std::string_view piece, MergeWorkspace& work, std::vector<TokenId>& ids) const;
   void merge_piece(std::string_view piece, MergeWorkspace& work) const;
   void spell(std::string_view character, std::vector<TokenId>& ids) const;
 
   bool adds_space_prefix_;
+  std::optional<PrependScheme> prepend_scheme_;
   std::vector<std::uint32_t> ranks_;  // [vocab_size] lower for a better score
   std::array<TokenId, 256> byte_ids_;
   std::vector<std::uint8_t> byte_of_;  // [vocab_size] where the type is kByte

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/quote.h"
 #include "formats/gguf.h"
 #include "text/pretokenizer_table.h"
 
@@ -183,6 +184,43 @@ Outcome read_charsmap(const GgufFile& file, Vocab& vocab) {
   return {};
 }
 
+// Ids around a text.
+Result<std::optional<std::vector<TokenId>>> read_around(const GgufFile& file, const Vocab& vocab,
+                                                        std::string_view key) {
+  constexpr std::size_t kMaxIds = 64;
+  std::optional<std::vector<TokenId>> ids;
+  if (!file.has(key)) return ids;
+  DUNLIN_ASSIGN(stored, file.get_integers(key));
+  if (stored.size() > kMaxIds) return bad_key(file, key, fmt::format("has more than {}", kMaxIds));
+  ids.emplace();
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const std::int64_t id = stored.integer(i);
+    if (id < 0 || id >= vocab.size()) {
+      return bad_key(file, key,
+                     fmt::format("has {}, but there are only {} tokens", id, vocab.size()));
+    }
+    ids->push_back(static_cast<TokenId>(id));
+  }
+  return ids;
+}
+
+// Keys that only `convert` writes, for what other readers of GGUF don't know.
+Outcome read_own_keys(const GgufFile& file, Vocab& vocab) {
+  constexpr const char* kSchemeKey = "tokenizer.ggml.prepend_scheme";
+  if (vocab.kind == TokenizerKind::kUnigram) return {};
+  DUNLIN_ASSIGN(prefix, read_around(file, vocab, "tokenizer.ggml.prefix_token_ids"));
+  DUNLIN_ASSIGN(suffix, read_around(file, vocab, "tokenizer.ggml.suffix_token_ids"));
+  vocab.prefix_ids = std::move(prefix);
+  vocab.suffix_ids = std::move(suffix);
+  if (!file.has(kSchemeKey)) return {};
+  DUNLIN_ASSIGN(name, file.get_string(kSchemeKey));
+  for (const PrependSchemeName& row : kPrependSchemes)
+    if (row.name == name) vocab.prepend_scheme = row.scheme;
+  if (vocab.prepend_scheme) return {};
+  return bad_key(file, kSchemeKey,
+                 fmt::format("is {}; known are always, first and never", quote_for_message(name)));
+}
+
 Outcome read_special_ids(const GgufFile& file, Vocab& vocab) {
   const ReservedIds reserved = reserved_ids(vocab.kind);
   DUNLIN_ASSIGN(bos, read_id(file, vocab, "tokenizer.ggml.bos_token_id", reserved.bos));
@@ -207,6 +245,7 @@ Outcome read_special_ids(const GgufFile& file, Vocab& vocab) {
   DUNLIN_ASSIGN(adds_space, file.get_bool("tokenizer.ggml.add_space_prefix", !is_unigram));
   vocab.adds_eos = adds_eos;
   vocab.adds_space_prefix = adds_space;
+  DUNLIN_TRY(read_own_keys(file, vocab));
   classify_markers(vocab, {eot, eom});
   return {};
 }

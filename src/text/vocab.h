@@ -9,6 +9,7 @@
 
 #include "dunlin/status.h"
 #include "dunlin/types.h"
+#include "text/prepend_scheme.h"
 
 namespace dunlin {
 
@@ -46,7 +47,12 @@ struct Vocab {
   std::vector<TokenId> eos_ids;  // end of generation: eos first, no duplicates
   std::optional<bool> adds_bos;  // nullopt: what the kind and the pre-tokenizer say
   bool adds_eos = false;
-  bool adds_space_prefix = true;  // where kSentencePiece or kUnigram
+  // What stands around a text, where that is more than BOS and EOS; nullopt: what adds_... say.
+  std::optional<std::vector<TokenId>> prefix_ids, suffix_ids;  // kBytePairs and kSentencePiece
+  bool adds_space_prefix = true;                               // where kSentencePiece or kUnigram
+  // Where kSentencePiece: says more than adds_space_prefix, which puts a space in front of all text
+  // between special tokens, be there one already or not.
+  std::optional<PrependScheme> prepend_scheme;
   // Where kUnigram: spaces at both ends are dropped, others side by side become one.
   bool removes_extra_spaces = false;
   std::string charsmap;  // where kUnigram: SentencePiece's map of characters (hf_charsmap.h), or ""

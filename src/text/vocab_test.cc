@@ -26,7 +26,8 @@ struct Parts {
   std::vector<std::string> merges;
   std::vector<std::pair<std::string, std::uint32_t>> ids;
   std::vector<std::pair<std::string, bool>> switches;
-  std::string pre, charsmap;
+  std::vector<std::pair<std::string, std::vector<std::int32_t>>> id_lists;
+  std::string pre, charsmap, prepend_scheme;
 };
 
 class VocabFileTest : public testing::Test {
@@ -52,6 +53,9 @@ class VocabFileTest : public testing::Test {
     if (!parts.charsmap.empty()) writer.set_u8s(key + "precompiled_charsmap", parts.charsmap);
     for (const auto& [name, id] : parts.ids) writer.set_u32(key + name, id);
     for (const auto& [name, value] : parts.switches) writer.set_bool(key + name, value);
+    for (const auto& [name, ids] : parts.id_lists) writer.set_i32s(key + name, ids);
+    if (!parts.prepend_scheme.empty())
+      writer.set_string(key + "prepend_scheme", parts.prepend_scheme);
     const std::string path = (folder_ / (std::to_string(count_++) + ".gguf")).string();
     const auto written = writer.write(path);
     EXPECT_TRUE(written) << written.error().message();
@@ -107,6 +111,20 @@ TEST_F(VocabFileTest, keys_say_otherwise) {
   EXPECT_THAT((*tokenizer)->encode("a a"), ElementsAre(4, 3, 4));
 }
 
+TEST_F(VocabFileTest, own_keys_say_more_than_those_that_all_readers_know) {
+  Parts parts;
+  parts.id_lists = {{"prefix_token_ids", {1, 0}}, {"suffix_token_ids", {}}};
+  parts.switches = {{"add_bos_token", true}, {"add_eos_token", true}};
+  parts.prepend_scheme = "first";
+  const auto file = write(parts);
+  const auto tokenizer = make_tokenizer(*file);
+  ASSERT_TRUE(tokenizer) << tokenizer.error().message();
+  EXPECT_THAT((*tokenizer)->prefix_ids(), ElementsAre(1, 0));
+  EXPECT_THAT((*tokenizer)->suffix_ids(), ElementsAre());
+  EXPECT_THAT((*tokenizer)->encode("a</s>a", true), ElementsAre(3, 4, 2, 4));
+  EXPECT_THAT((*tokenizer)->encode(" a", true), ElementsAre(3, 4));
+}
+
 TEST_F(VocabFileTest, without_types_the_ids_that_keys_name_are_control_tokens) {
   Parts parts;
   parts.types.clear();
@@ -147,6 +165,16 @@ TEST_F(VocabFileTest, refusals_name_the_key) {
     EXPECT_THAT(refused([&](Parts& p) { p.ids = {{key, 5}}; }),
                 HasSubstr(std::string("tokenizer.ggml.") + key + " is 5"));
   }
+  for (const std::int32_t id : {-1, 5}) {
+    EXPECT_THAT(refused([&](Parts& p) { p.id_lists = {{"prefix_token_ids", {1, id}}}; }),
+                HasSubstr("tokenizer.ggml.prefix_token_ids has " + std::to_string(id)));
+  }
+  EXPECT_THAT(refused([](Parts& p) {
+                p.id_lists = {{"suffix_token_ids", std::vector<std::int32_t>(65, 1)}};
+              }),
+              HasSubstr("tokenizer.ggml.suffix_token_ids has more than 64"));
+  EXPECT_THAT(refused([](Parts& p) { p.prepend_scheme = "last"; }),
+              HasSubstr("tokenizer.ggml.prepend_scheme is 'last'"));
   EXPECT_THAT(refused([](Parts& p) { p.model = "gpt2"; }), HasSubstr("tokenizer.ggml.merges"));
   EXPECT_THAT(refused([](Parts& p) {
                 p.model = "gpt2";

@@ -20,6 +20,8 @@ VocabTokenizer::VocabTokenizer(const Vocab& vocab, TokenTable table, bool adds_b
                "one text and one type for each token");
   if (adds_bos && bos_id_ >= 0) prefix_ids_.push_back(bos_id_);
   if (vocab.adds_eos && eos_id_ >= 0) suffix_ids_.push_back(eos_id_);
+  if (vocab.prefix_ids) prefix_ids_ = *vocab.prefix_ids;
+  if (vocab.suffix_ids) suffix_ids_ = *vocab.suffix_ids;
   std::vector<SpecialMatcher::Special> specials;
   for (TokenId id = 0; id < table_.size(); ++id) {
     if (table_.text(id).empty()) continue;
@@ -50,7 +52,10 @@ std::vector<TokenId> VocabTokenizer::encode(std::span<const TextSegment> segment
   MergeWorkspace work;
   std::size_t plain_begin = 0;  // text from here on has no ids yet
   const auto encode_until = [&](std::size_t end) {
-    if (end > plain_begin) encode_plain(text.substr(plain_begin, end - plain_begin), work, ids);
+    if (end > plain_begin) {
+      const std::string_view plain = text.substr(plain_begin, end - plain_begin);
+      encode_plain(plain, plain_begin == 0, work, ids);
+    }
     plain_begin = end;
   };
   std::size_t pos = 0;

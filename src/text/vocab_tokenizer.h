@@ -42,8 +42,8 @@ class VocabTokenizer : public Tokenizer {
   // kInvalidArgument where two special tokens have one text.
   Outcome check_specials() const;
 
-  // Ids of `text`, valid UTF-8 without special tokens, not empty.
-  virtual void encode_plain(std::string_view text, MergeWorkspace& work,
+  // Ids of `text`, valid UTF-8 without special tokens, not empty. `at_start`: nothing is before it.
+  virtual void encode_plain(std::string_view text, bool at_start, MergeWorkspace& work,
                             std::vector<TokenId>& ids) const = 0;
 
   bool is_id(TokenId id) const { return id >= 0 && id < table_.size(); }

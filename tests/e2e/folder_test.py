@@ -126,6 +126,20 @@ class FolderTest(unittest.TestCase):
         (self.model / "weights.gguf").rename(self.model / "other.safetensors")
         self.assert_refused("other.safetensors")
 
+    def test_what_is_no_models_folder_says_what_to_do(self):
+        for name in ("run", "plan", "inspect", "convert"):
+            with self.subTest(name):
+                rest = {"run": ["Hi"], "convert": [self.model.parent / "x.gguf"]}.get(name, [])
+                done = dunlin(name, self.model / "model.safetensors", *rest)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(b"takes a folder" if name == "convert" else b"give the folder", done.stderr)
+        (self.model / "config.json").unlink()
+        for name in ("run", "plan", "inspect"):
+            with self.subTest(name):
+                done = dunlin(name, self.model, *(["Hi"] if name == "run" else []))
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(b"has no config.json; a model's folder holds", done.stderr)
+
     def test_converted_to_gguf_it_gives_the_same_ids_and_answer(self):
         out = self.model.parent / "converted.gguf"
         done = dunlin("convert", self.model, out)
@@ -136,6 +150,27 @@ class FolderTest(unittest.TestCase):
         greedy = self.run_once("--temperature", 0)
         done = dunlin("run", out, "Hi", "--max-tokens", 12, "--temperature", 0)
         self.assertEqual(done.stdout, greedy, done.stderr)
+
+    def test_tokens_around_a_text_that_only_we_read_from_gguf_come_along(self):
+        """As GLM-4's [gMASK]<sop>, none of them BOS."""
+        around = tokenizer()
+        names = ("[gMASK]", "<sop>")
+        for i, name in enumerate(names):
+            around["added_tokens"].append({**around["added_tokens"][0], "id": 257 + i, "content": name})
+        around["post_processor"] = {"type": "Sequence", "processors": [
+            {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True},
+            {"type": "TemplateProcessing",
+             "single": [*({"SpecialToken": {"id": name, "type_id": 0}} for name in names),
+                        {"Sequence": {"id": "A", "type_id": 0}}],
+             "pair": [], "special_tokens": {name: {"id": name, "ids": [257 + i], "tokens": [name]}
+                                            for i, name in enumerate(names)}}]}
+        self.write("tokenizer.json", around)
+        out = self.model.parent / "around.gguf"
+        done = dunlin("convert", self.model, out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for model in (self.model, out):
+            done = dunlin("tokenize", model, "Hi", "--add-special", "--output", "ids")
+            self.assertEqual(done.stdout.split(), [b"257", b"258", b"72", b"105"], model)
 
     def test_a_tokenizer_that_gguf_has_no_name_for_is_refused(self):
         other = tokenizer()
