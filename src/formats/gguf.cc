@@ -126,6 +126,8 @@ Result<std::vector<GgufPart>> open_all_parts(const std::string& path, GgufPart o
 }  // namespace
 
 Result<std::shared_ptr<const GgufFile>> GgufFile::open(const std::string& path) {
+  if (path.ends_with(".safetensors"))
+    return invalid(path + ": is a part of a Hugging Face folder; give the folder");
   DUNLIN_ASSIGN(opened, open_part(path));
   DUNLIN_ASSIGN(parts, open_all_parts(path, std::move(opened)));
   const std::int64_t num_tensors = parts.front().integer("split.tensors.count", -1);

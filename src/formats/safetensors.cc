@@ -24,23 +24,6 @@ bool is_there(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-// What to do about a folder without weights, by what it holds instead.
-std::string advice(const fs::path& folder) {
-  std::error_code ignored;
-  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
-    const std::string name = it->path().filename().string();
-    if (name.ends_with(".gguf"))
-      return fmt::format("give the GGUF file in it: {}", quote_for_message(it->path().string()));
-    if (name.ends_with(".bin") || name.ends_with(".pth") || name.ends_with(".pt"))
-      return fmt::format("{} is no safetensors file: get the model's safetensors, or convert it",
-                         quote_for_message(name));
-    if (name.ends_with(".safetensors"))
-      return fmt::format("{} must be called {}, or be named by an index", quote_for_message(name),
-                         kSingle);
-  }
-  return "a model's folder holds config.json and its weights as safetensors";
-}
-
 // A file's name and nothing else: an index must not reach outside of its folder.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.size() <= 255 && name.front() != '.' &&
@@ -67,6 +50,22 @@ Result<WeightMap> parse_index(const MappedFile& file) {
 }
 
 }  // namespace
+
+std::string folder_advice(const std::string& folder) {
+  std::error_code ignored;
+  for (fs::directory_iterator it(folder, ignored), end; it != end; it.increment(ignored)) {
+    const std::string name = it->path().filename().string();
+    if (name.ends_with(".gguf"))
+      return fmt::format("give the GGUF file in it: {}", quote_for_message(it->path().string()));
+    if (name.ends_with(".bin") || name.ends_with(".pth") || name.ends_with(".pt"))
+      return fmt::format("{} is no safetensors file: get the model's safetensors, or convert it",
+                         quote_for_message(name));
+    if (name.ends_with(".safetensors") && name != kSingle)
+      return fmt::format("{} must be called {}, or be named by an index", quote_for_message(name),
+                         kSingle);
+  }
+  return "a model's folder holds config.json and its weights as safetensors";
+}
 
 Outcome Safetensors::add(const std::string& path) {
   DUNLIN_ASSIGN(file, MappedFile::open(path));
@@ -100,7 +99,7 @@ Result<std::shared_ptr<const Safetensors>> Safetensors::open_folder(const std::s
   const std::string index_path = (base / kIndex).string();
   if (!is_there(index_path)) {
     return fail(StatusCode::kNotFound, fmt::format("{}: has neither {} nor {}; {}", folder, kSingle,
-                                                   kIndex, advice(base)));
+                                                   kIndex, folder_advice(folder)));
   }
   DUNLIN_ASSIGN(index_file, MappedFile::open(index_path));
   auto places = parse_index(index_file);

@@ -14,6 +14,9 @@
 
 namespace dunlin {
 
+// What to do about a folder that lacks what makes it a model's, by what it holds instead.
+std::string folder_advice(const std::string& folder);
+
 class Safetensors {
  public:
   // kNotFound where the folder has neither file or lacks one that the index names;

@@ -109,7 +109,9 @@ Result<MappedFile> find_tokenizer_json(const std::string& folder) {
   DUNLIN_ASSIGN(file, find_file(folder, "tokenizer.json"));
   if (file) return std::move(*file);
   return fail(StatusCode::kNotFound,
-              folder + ": has no tokenizer.json, the only kind of vocabulary read from folders");
+              folder +
+                  ": has no tokenizer.json, the only kind of vocabulary read from folders; "
+                  "transformers writes one: AutoTokenizer.from_pretrained(X).save_pretrained(X)");
 }
 
 Outcome read_tokenizer(const std::string& folder, FolderText& out) {

@@ -1,6 +1,7 @@
 #include "model/expert_keys.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,8 @@ namespace {
 
 // expert_gating_func as GGUF files number it.
 constexpr int kGatingSoftmax = 1, kGatingSigmoid = 2, kGatingSoftmaxOfChosen = 3;
+
+constexpr const char* kCountKeys[] = {"num_local_experts", "num_experts", "n_routed_experts"};
 
 ExpertScoring scoring_of(int gating) {
   if (gating == kGatingSigmoid) return ExpertScoring::kSigmoid;
@@ -69,9 +72,20 @@ void read_experts(Hparams& hparams, ModelConfig& config) {
   }
 }
 
+bool hf_layer_has_experts(const HfConfig& config, std::int64_t layer) {
+  const auto any = [&](const char* key) { return config.integer(key, 0) > 0; };
+  if (std::none_of(std::begin(kCountKeys), std::end(kCountKeys), any)) return false;
+  const auto step = [&](std::string_view key) {
+    return std::max<std::int64_t>(1, config.integer(key, 1));
+  };
+  const std::vector<std::int64_t> dense = config.integers("mlp_only_layers");
+  return layer >= config.integer("first_k_dense_replace", 0) &&
+         layer % step("moe_layer_freq") == 0 && (layer + 1) % step("decoder_sparse_step") == 0 &&
+         std::find(dense.begin(), dense.end(), layer) == dense.end();
+}
+
 void import_experts(HfImport& import) {
-  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"})
-    import.copy_integer("expert_count", key);
+  for (const char* key : kCountKeys) import.copy_integer("expert_count", key);
   import.copy_integer("expert_used_count", "num_experts_per_tok");
   import.copy_integer("expert_feed_forward_length", "moe_intermediate_size");
   copy_flag(import, "expert_weights_norm", "norm_topk_prob");

@@ -15,4 +15,8 @@ void read_experts(Hparams& hparams, ModelConfig& config);
 // Those keys from config.json, in the spellings of Mixtral, Qwen and DeepSeek.
 void import_experts(HfImport& import);
 
+// Whether config.json gives a layer experts: first_k_dense_replace, moe_layer_freq,
+// decoder_sparse_step and mlp_only_layers.
+bool hf_layer_has_experts(const HfConfig& config, std::int64_t layer);
+
 }  // namespace dunlin

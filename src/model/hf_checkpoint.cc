@@ -1,6 +1,7 @@
 #include "model/hf_checkpoint.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -75,6 +76,11 @@ void HfCheckpoint::add_vectors() {
 }
 
 Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string& folder) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(folder + "/config.json", ignored))) {
+    return fail(StatusCode::kNotFound,
+                fmt::format("{}: has no config.json; {}", folder, folder_advice(folder)));
+  }
   DUNLIN_ASSIGN(config, HfConfig::read(folder, "config.json"));
   DUNLIN_ASSIGN(architecture, hf_architecture(config));
   HfImport import(config, *architecture);
@@ -88,7 +94,8 @@ Result<std::shared_ptr<const HfCheckpoint>> HfCheckpoint::open(const std::string
   checkpoint->metadata_ = import.take_metadata();
   checkpoint->vectors_ = import.take_vectors();
   DUNLIN_TRY(checkpoint->add_stored(import, *architecture));
-  refuse_missing_biases(config,
+  // What folders of embedding models need is no head.
+  refuse_contradictions(config, architecture->hf_has_head && !pooling,
                         [&](std::string_view name) { return checkpoint->tensors_.contains(name); });
   DUNLIN_TRY(config.outcome());
   checkpoint->add_vectors();

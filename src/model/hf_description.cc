@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/mapped_file.h"
+#include "model/expert_keys.h"
 #include "model/hf_import.h"
 #include "model/registry.h"
 
@@ -65,16 +66,6 @@ DType HfDescription::dtype() const {
   return word == "float32" ? DType::kF32 : word == "float16" ? DType::kF16 : DType::kBF16;
 }
 
-bool HfDescription::has_experts(std::int64_t layer) const {
-  bool any = false;
-  for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"})
-    any = any || config_.integer(key, 0) > 0;
-  const std::int64_t step = std::max<std::int64_t>(1, config_.integer("decoder_sparse_step", 1));
-  const std::vector<std::int64_t> dense = config_.integers("mlp_only_layers");
-  return any && layer >= config_.integer("first_k_dense_replace", 0) && (layer + 1) % step == 0 &&
-         std::find(dense.begin(), dense.end(), layer) == dense.end();
-}
-
 // What config.json says of tensors that some models of an architecture have and others lack.
 bool HfDescription::has_layer_tensor(std::int64_t layer, std::string_view name) const {
   const auto flag = [&](std::string_view key) { return config_.flag(key, false); };
@@ -82,12 +73,13 @@ bool HfDescription::has_layer_tensor(std::int64_t layer, std::string_view name) 
     return flag("attention_bias") || flag("use_bias");
   if (name == "ffn_gate.bias" || name == "ffn_up.bias") return flag("mlp_bias") || flag("use_bias");
   if (name == "attn_norm_2.weight") return flag("new_decoder_architecture");
-  if (name == "ffn_gate_inp.weight") return has_experts(layer);
+  if (name == "ffn_gate_inp.weight") return hf_layer_has_experts(config_, layer);
   // DeepSeek V3 corrects its choice; today's files of it don't say so.
   if (name == "exp_probs_b.bias") {
     const std::vector<std::string> classes = config_.words("architectures");
     const bool is_v3 = !classes.empty() && classes.front() == "DeepseekV3ForCausalLM";
-    return has_experts(layer) && config_.word("topk_method", is_v3 ? "noaux_tc" : "") == "noaux_tc";
+    return hf_layer_has_experts(config_, layer) &&
+           config_.word("topk_method", is_v3 ? "noaux_tc" : "") == "noaux_tc";
   }
   return false;
 }

@@ -35,7 +35,6 @@ class HfDescription final : public Checkpoint {
  private:
   explicit HfDescription(HfConfig config) : config_(std::move(config)) {}
   bool has_layer_tensor(std::int64_t layer, std::string_view name) const;
-  bool has_experts(std::int64_t layer) const;
 
   HfConfig config_;
   bool ties_head_ = false;

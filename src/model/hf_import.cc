@@ -156,15 +156,14 @@ void HfImport::add_vector(std::string_view name, std::vector<float> values) {
   vectors_[std::string(name)] = std::move(values);
 }
 
-std::string_view HfImport::spelled(std::string_view key) const {
+std::string_view spelled(const HfConfig& config, std::string_view key) {
   constexpr std::pair<std::string_view, std::string_view> kOlder[] = {
-      {"hidden_size", "n_embd"},
-      {"max_position_embeddings", "n_positions"},
-      {"num_attention_heads", "n_head"},
-      {"num_hidden_layers", "n_layer"},
+      {"hidden_size", "n_embd"},         {"max_position_embeddings", "n_positions"},
+      {"num_attention_heads", "n_head"}, {"num_hidden_layers", "n_layer"},
+      {"num_kv_heads", "n_head_kv"},
   };
   for (const auto& [name, older] : kOlder)
-    if (name == key && !config_.has(key) && config_.has(older)) return older;
+    if (name == key && !config.has(key) && config.has(older)) return older;
   return key;
 }
 

@@ -22,6 +22,9 @@ bool replace_keys(const std::map<std::string, MetadataValue, std::less<>>& metad
 // The architecture that config.json names. kUnimplemented where it is not here.
 Result<const Architecture*> hf_architecture(const HfConfig& config);
 
+// `key`, or its older spelling ("n_embd" for "hidden_size") where config.json has that.
+std::string_view spelled(const HfConfig& config, std::string_view key);
+
 class HfImport {
  public:
   HfImport(const HfConfig& config, const Architecture& architecture)
@@ -45,8 +48,7 @@ class HfImport {
   void ignore_layers_behind() { ignores_layers_behind_ = true; }
   bool ignores(std::string_view hf_name) const;
 
-  // `key`, or its older spelling ("n_embd" for "hidden_size") where config.json has that.
-  std::string_view spelled(std::string_view key) const;
+  std::string_view spelled(std::string_view key) const { return dunlin::spelled(config_, key); }
   std::int64_t head_dim() const;
   // feed_forward_length: `hf_key`, or four times the hidden size where that is missing.
   void set_ffn_size(std::string_view hf_key);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/quote.h"
+#include "model/expert_keys.h"
 
 namespace dunlin {
 namespace {
@@ -32,7 +33,13 @@ struct BiasRow {
 constexpr std::string_view kAttentionBiases[] = {"blk.0.attn_q.bias", "blk.0.attn_qkv.bias",
                                                  "blk.0.attn_q_a.bias", "blk.0.attn_kv_a_mqa.bias"};
 constexpr std::string_view kMlpBiases[] = {"blk.0.ffn_up.bias", "blk.0.ffn_up_exps.bias"};
-constexpr BiasRow kBiases[] = {{"attention_bias", kAttentionBiases}, {"mlp_bias", kMlpBiases}};
+constexpr BiasRow kBiases[] = {{"attention_bias", kAttentionBiases},
+                               {"mlp_bias", kMlpBiases},
+                               // Of StarCoder 2 and Falcon, for both.
+                               {"use_bias", kAttentionBiases},
+                               {"use_bias", kMlpBiases},
+                               {"bias", kAttentionBiases},
+                               {"bias", kMlpBiases}};
 
 void refuse(const HfConfig& config, std::string message) {
   config.refuse(StatusCode::kUnimplemented, std::move(message));
@@ -53,6 +60,35 @@ void refuse_layer_types(const HfConfig& config, const Architecture& architecture
       refuse(config, fmt::format("layer_types has {}; architecture {} knows full_attention only",
                                  quote_for_message(type), architecture.name));
     }
+  }
+}
+
+void refuse_missing_biases(const HfConfig& config,
+                           FunctionRef<bool(std::string_view name)> has_tensor) {
+  for (const BiasRow& row : kBiases) {
+    if (!config.flag(row.key, false)) continue;
+    if (std::none_of(row.tensors.begin(), row.tensors.end(), has_tensor)) {
+      config.refuse(StatusCode::kInvalidArgument,
+                    fmt::format("{} is true, but the weights have no such biases", row.key));
+    }
+  }
+}
+
+void refuse_other_experts(const HfConfig& config,
+                          FunctionRef<bool(std::string_view name)> has_tensor) {
+  constexpr std::int64_t kMaxLayers = 1 << 12;  // more are refused by their own name
+  const std::int64_t num_layers = std::min(config.integer("num_hidden_layers", 0), kMaxLayers);
+  for (std::int64_t layer = 0; layer < num_layers; ++layer) {
+    const bool has_experts = hf_layer_has_experts(config, layer);
+    if (has_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer)) == has_experts) continue;
+    constexpr std::string_view kKeys =
+        "number of experts, first_k_dense_replace, moe_layer_freq, decoder_sparse_step, "
+        "mlp_only_layers";
+    config.refuse(
+        StatusCode::kInvalidArgument,
+        fmt::format("layer {} {} experts ({}), but the weights have {} router for it", layer,
+                    has_experts ? "has" : "has no", kKeys, has_experts ? "no" : "a"));
+    return;
   }
 }
 
@@ -80,14 +116,13 @@ void refuse_unsupported(const HfConfig& config, const Architecture& architecture
   refuse_layer_types(config, architecture);
 }
 
-void refuse_missing_biases(const HfConfig& config,
+void refuse_contradictions(const HfConfig& config, bool needs_head,
                            FunctionRef<bool(std::string_view name)> has_tensor) {
-  for (const BiasRow& row : kBiases) {
-    if (!config.flag(row.key, false)) continue;
-    if (std::none_of(row.tensors.begin(), row.tensors.end(), has_tensor)) {
-      config.refuse(StatusCode::kInvalidArgument,
-                    fmt::format("{} is true, but the weights have no such biases", row.key));
-    }
+  refuse_missing_biases(config, has_tensor);
+  refuse_other_experts(config, has_tensor);
+  if (needs_head && !config.flag("tie_word_embeddings", true) && !has_tensor("output.weight")) {
+    config.refuse(StatusCode::kInvalidArgument,
+                  "tie_word_embeddings is false, but the weights have no lm_head.weight");
   }
 }
 

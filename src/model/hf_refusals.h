@@ -14,9 +14,11 @@ namespace dunlin {
 // Records a refusal that names the key where `config` has such a value.
 void refuse_unsupported(const HfConfig& config, const Architecture& architecture);
 
-// The same of biases that config.json promises and no tensor of the first layer holds.
-// has_tensor: whether a canonical name is there.
-void refuse_missing_biases(const HfConfig& config,
+// The same of what config.json says of tensors that some models of an architecture have and others
+// lack, where the weights say otherwise: biases of the first layer, the layers that have experts,
+// and, if the model needs one, an output layer of its own. has_tensor: whether a canonical name is
+// there.
+void refuse_contradictions(const HfConfig& config, bool needs_head,
                            FunctionRef<bool(std::string_view name)> has_tensor);
 
 }  // namespace dunlin

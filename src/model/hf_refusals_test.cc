@@ -76,9 +76,21 @@ TEST(HfRefusals, name_the_key_of_what_is_not_computed) {
        {{"full_attention", {{"rope_theta", 1e6}}},
         {"sliding_attention", {{"rope_theta", 1e4}, {"rope_type", "yarn"}}}}},
       {"llama", "hidden_act", 3},
+      // What weights say otherwise.
+      {"starcoder2", "use_bias", 3},
+      {"falcon", "bias", true},
+      {"qwen2", "tie_word_embeddings", false},
+      {"qwen3-moe", "mlp_only_layers", {1}},
+      {"qwen2-moe", "decoder_sparse_step", 2},
+      {"deepseek-v3", "first_k_dense_replace", 0},
+      {"deepseek-v3", "first_k_dense_replace", 2},
+      {"deepseek-v2", "moe_layer_freq", 2},
+      {"smollm3", "no_rope_layer_interval", 0},
   };
   for (const auto& [name, key, value] : cases) {
-    const std::string message = ChangedConfig(name, {{key, value}}).refusal();
+    json changes = {{key, value}};
+    if (name == std::string_view("smollm3")) changes["no_rope_layers"] = nullptr;
+    const std::string message = ChangedConfig(name, changes).refusal();
     EXPECT_NE(message.find(key), std::string::npos) << name << " " << key << ": " << message;
     EXPECT_NE(message.find("config.json"), std::string::npos) << message;
   }
@@ -93,9 +105,34 @@ TEST(HfRefusals, let_the_architectures_own_values_pass) {
       {"gemma3", "use_bidirectional_attention", false},
       {"glm4", "layer_types", json(3, "full_attention")},
       {"llama", "clip_qkv", nullptr},
+      {"starcoder2", "use_bias", true},
+      {"qwen2-moe", "decoder_sparse_step", 1},
+      {"deepseek-v2", "moe_layer_freq", 1},
   };
   for (const auto& [name, key, value] : cases)
     EXPECT_EQ(ChangedConfig(name, {{key, value}}).refusal(), "") << name << " " << key;
+}
+
+// Their output layer is read by no one.
+TEST(HfRefusals, let_embedding_models_have_no_head) {
+  const ChangedConfig changed("qwen2", {{"tie_word_embeddings", false}});
+  ASSERT_NE(changed.refusal(), "");
+  std::filesystem::create_directory(changed.path() + "/1_Pooling");
+  std::ofstream(changed.path() + "/1_Pooling/config.json") << R"({"pooling_mode_lasttoken": true})";
+  EXPECT_EQ(changed.refusal(), "");
+}
+
+TEST(HfImport, counts_the_layers_without_rope) {
+  const auto layers = [](const json& changes) {
+    const auto config = ChangedConfig("smollm3", changes).read();
+    if (!config) return config.error().message();
+    std::string ropes;
+    for (const LayerConfig& layer : config->layers) ropes += layer.rope_idx == kNoRope ? "-" : "r";
+    return ropes;
+  };
+  EXPECT_EQ(layers(json::object()), "rrr-");
+  EXPECT_EQ(layers({{"no_rope_layers", nullptr}, {"no_rope_layer_interval", 2}}), "r-r-");
+  EXPECT_EQ(layers({{"no_rope_layers", nullptr}, {"no_rope_layer_interval", nullptr}}), "rrr-");
 }
 
 std::string windows_of(const ChangedConfig& changed) {

@@ -53,7 +53,7 @@ std::string lone_config(const std::filesystem::path& path) {
   if (!std::filesystem::is_directory(path, ignored)) return "";
   for (const auto& entry : std::filesystem::directory_iterator(path, ignored))
     if (entry.path().extension() == ".safetensors") return "";
-  return path / "config.json";
+  return std::filesystem::exists(path / "config.json", ignored) ? path / "config.json" : "";
 }
 
 }  // namespace

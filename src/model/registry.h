@@ -56,6 +56,7 @@ struct Architecture {
   std::span<const SupportedWords> hf_words = kSilu;
   std::span<const SupportedFlag> hf_flags{};
   bool knows_windows = true;  // false: layer_types may say full_attention only
+  bool hf_has_head = true;
   // Whether the output layer is the embedding where config.json does not say.
   bool hf_ties_head_by_default = false;
 };

@@ -1,6 +1,7 @@
 // Small random checkpoints, one an architecture or variant, against the logits that Hugging Face
 // transformers gives for them in float32 (tests/golden/tiny.tar.xz): the whole model against
 // another implementation, where no real model is at hand.
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -65,6 +66,74 @@ INSTANTIATE_TEST_SUITE_P(All, TinyGoldenTest,
                            std::erase(name, '-');
                            return name;
                          });
+
+// The folder with another config.json.
+void copy_with_config(const std::string& name, const json& config, const ScratchFolder& scratch) {
+  std::filesystem::create_symlink(folder_of(name) + "model.safetensors",
+                                  scratch.path() + "/model.safetensors");
+  std::ofstream(scratch.path() + "/config.json") << config;
+}
+
+// As transformers wrote them until its version 5.
+json in_the_older_spelling(json config) {
+  json rope = config["rope_parameters"];
+  config.erase("rope_parameters");
+  if (rope.contains("full_attention")) {
+    config["rope_local_base_freq"] = rope["sliding_attention"]["rope_theta"];
+    rope = json(rope["full_attention"]);
+  }
+  for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
+    if (rope.contains(key)) config[key] = rope[key];
+    rope.erase(key);
+  }
+  const std::string type = rope.value("rope_type", "default");
+  rope.erase("rope_type");
+  rope["type"] = type;
+  config["rope_scaling"] = type == "default" ? json() : rope;
+  return config;
+}
+
+TEST_P(TinyGoldenTest, the_older_spelling_of_its_rope_says_the_same) {
+  const json config = json::parse(std::ifstream(folder_of(GetParam()) + "config.json"));
+  if (!config.contains("rope_parameters")) GTEST_SKIP() << "is in that spelling, or has no RoPE";
+  const ScratchFolder scratch;
+  copy_with_config(GetParam(), in_the_older_spelling(config), scratch);
+  const auto older = HfCheckpoint::open(scratch.path());
+  const auto newer = HfCheckpoint::open(folder_of(GetParam()));
+  ASSERT_TRUE(newer);
+  ASSERT_TRUE(older) << older.error().message();
+  EXPECT_EQ((*older)->all_metadata(), (*newer)->all_metadata());
+  for (const CheckpointTensor& tensor : (*newer)->tensors()) {
+    if (!tensor.name.starts_with("rope")) continue;  // factors that are made of config.json
+    const auto same = (*older)->find(tensor.name);
+    ASSERT_TRUE(same) << tensor.name;
+    EXPECT_EQ(std::memcmp(same->data, tensor.view.data,
+                          static_cast<std::size_t>(tensor.view.size_bytes())),
+              0);
+  }
+}
+
+// tiiuae's first files, before Falcon was part of transformers.
+TEST(TinyConfig, falcons_first_spelling_is_read) {
+  for (const char* name : {"falcon", "falcon-mha", "falcon-new"}) {
+    json config = json::parse(std::ifstream(folder_of(name) + "config.json"));
+    config["architectures"] = {"RWForCausalLM"};
+    config["n_head"] = config["num_attention_heads"];
+    config["n_layer"] = config["num_hidden_layers"];
+    if (config["new_decoder_architecture"]) config["n_head_kv"] = config["num_kv_heads"];
+    for (const char* key : {"num_attention_heads", "num_hidden_layers", "num_kv_heads",
+                            "new_decoder_architecture", "max_position_embeddings"})
+      config.erase(key);
+    const ScratchFolder scratch;
+    copy_with_config(name, config, scratch);
+    LoadOptions options;
+    options.kv_dtype = DType::kF32;
+    const Result<OpenedModel> opened = open_model(scratch.path(), options);
+    ASSERT_TRUE(opened) << opened.error().message();
+    testing::expect_reference_logits(*opened->model, testing::read_reference(folder_of(name)),
+                                     name);
+  }
+}
 
 TEST(TinyConfig, what_a_model_asks_for_beyond_its_architecture_here_is_refused_by_name) {
   const std::tuple<std::string, std::string, json> cases[] = {

@@ -67,6 +67,7 @@ const Architecture& bert_architecture() {
       .hf_tensors = kHfTensors,
       .hf_words = kHfWords,
       .hf_flags = kHfFlags,
+      .hf_has_head = false,
   };
   return kArchitecture;
 }

@@ -24,11 +24,19 @@ void configure(Hparams& hparams, ModelConfig& config) {
   config.parallel_norms = hparams.has_tensor("blk.0.attn_norm_2.weight");
 }
 
+std::int64_t num_heads(const HfConfig& config) {
+  return config.integer(spelled(config, "num_attention_heads"));
+}
+
+// The first files (RWForCausalLM) tell the newer decoder by n_head_kv.
+bool is_newer_decoder(const HfConfig& config) {
+  return config.flag("new_decoder_architecture", config.has("n_head_kv"));
+}
+
 std::int64_t num_kv_heads(const HfConfig& config) {
-  const std::int64_t num_heads = config.integer("num_attention_heads");
-  if (config.flag("new_decoder_architecture", false))
-    return config.integer("num_kv_heads", num_heads);
-  return config.flag("multi_query", true) ? 1 : num_heads;
+  if (is_newer_decoder(config))
+    return config.integer(spelled(config, "num_kv_heads"), num_heads(config));
+  return config.flag("multi_query", true) ? 1 : num_heads(config);
 }
 
 void import(HfImport& import) {
@@ -37,13 +45,13 @@ void import(HfImport& import) {
   import.set_integer("context_length", config.integer("max_position_embeddings", 2048));
   import.set_integer("attention.head_count_kv", num_kv_heads(config));
   import.set_ffn_size("ffn_hidden_size");
-  if (!config.flag("parallel_attn", true) && !config.flag("new_decoder_architecture", false))
+  if (!config.flag("parallel_attn", true) && !is_newer_decoder(config))
     config.refuse(StatusCode::kUnimplemented, "parallel_attn other than true is not supported");
 }
 
 // A group is the query heads of one KV head, its key and its value.
 Result<LazyTensor> ungrouped(const HfConfig& config, const LazyTensor& stored) {
-  const std::int64_t heads = config.integer("num_attention_heads"), groups = num_kv_heads(config);
+  const std::int64_t heads = num_heads(config), groups = num_kv_heads(config);
   if (heads < 1 || groups < 1 || heads % groups != 0)
     return invalid(fmt::format("is of {} heads in {} groups", heads, groups));
   const std::int64_t head_dim = config.integer("hidden_size") / heads;
@@ -65,7 +73,7 @@ constexpr HfTensorName kHfTensors[] = {
 };
 constexpr SupportedWords kHfWords[] = {{"activation", "gelu"}};
 constexpr SupportedFlag kHfFlags[] = {{"alibi", false}};
-constexpr std::array<std::string_view, 1> kHfClasses = {"FalconForCausalLM"};
+constexpr std::array<std::string_view, 2> kHfClasses = {"FalconForCausalLM", "RWForCausalLM"};
 
 }  // namespace
 

@@ -1,4 +1,5 @@
 // SmolLM3: Llama's layers, of which every fourth has no RoPE.
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@ namespace dunlin {
 namespace {
 
 constexpr int kPeriod = 4;
+constexpr std::int64_t kMaxLayers = 1 << 12;  // more are refused
 
 void configure(Hparams& hparams, ModelConfig& config) {
   config.gguf_interleaves_qk = true;
@@ -29,7 +31,16 @@ void configure(Hparams& hparams, ModelConfig& config) {
 
 // no_rope_layers has 1 for a layer with RoPE.
 void import(HfImport& import) {
-  std::vector<std::int64_t> with_rope = import.config().integers("no_rope_layers");
+  const HfConfig& config = import.config();
+  std::vector<std::int64_t> with_rope = config.integers("no_rope_layers");
+  if (with_rope.empty() && config.has("no_rope_layer_interval")) {
+    const std::int64_t interval = config.integer("no_rope_layer_interval");
+    const std::int64_t num_layers = std::min(config.integer("num_hidden_layers"), kMaxLayers);
+    if (interval < 1)
+      config.refuse(StatusCode::kInvalidArgument, "no_rope_layer_interval is below 1");
+    for (std::int64_t i = 1; i <= num_layers && interval > 0; ++i)
+      with_rope.push_back(i % interval != 0 ? 1 : 0);
+  }
   if (!with_rope.empty()) import.set("rope.layers", std::move(with_rope));
   import_window_pattern(import, 0);
 }
