@@ -71,6 +71,10 @@ class ConvertTest(unittest.TestCase):
         done = dunlin("convert", self.model / "model.safetensors", self.folder / "none.gguf")
         self.assertEqual(done.returncode, 1)
         self.assertIn("is a file", done.stderr)
+        done = dunlin("convert", "smollm2-135m", self.folder / "none.gguf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is a file", done.stderr)
+        self.assertNotIn("fetching", done.stderr)
 
     def test_a_wrong_folder_leaves_no_file(self):
         out = self.folder / "none.gguf"
@@ -110,6 +114,21 @@ class ConvertTest(unittest.TestCase):
                    for of in (model, out)]
             self.assertEqual(ids[0], ids[1])
             self.assertGreater(len(ids[0].split()), 2)
+
+    def test_the_experts_for_measurements_are_a_model(self):
+        model, out = self.folder / "experts", self.folder / "experts.gguf"
+        made = subprocess.run([sys.executable, str(TESTS.parent / "bench" / "make_experts.py"), str(model),
+                               "--experts", "5", "--used", "2", "--hidden", "256", "--ffn", "64", "--layers", "1"],
+                              capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        done = dunlin("convert", "--no-vocabulary", "--type", "q8_0", model, out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        question = json.dumps({"id": 1, "ids": [5, 6, 7], "positions": [2], "top": 2})
+        rows = [json.loads(subprocess.run([DUNLIN, "debug", "logits", "--model", str(of)], input=question,
+                                          capture_output=True, text=True, timeout=60, check=True).stdout)["rows"]["2"]
+                for of in (model, out)]
+        for (_, stored), (_, quantised) in zip(*rows):
+            self.assertAlmostEqual(stored, quantised, delta=0.05)
 
     def test_types_that_cannot_be_written_are_named(self):
         done = dunlin("convert", "--type", "iq4_xs", self.model, self.folder / "k.gguf")
