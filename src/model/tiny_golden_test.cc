@@ -127,7 +127,7 @@ TEST(TinyConfig, falcons_first_spelling_is_read) {
     const ScratchFolder scratch;
     copy_with_config(name, config, scratch);
     LoadOptions options;
-    options.kv_dtype = DType::kF32;
+    options.kv_formats = KvFormat::kF32;
     const Result<OpenedModel> opened = open_model(scratch.path(), options);
     ASSERT_TRUE(opened) << opened.error().message();
     testing::expect_reference_logits(*opened->model, testing::read_reference(folder_of(name)),
