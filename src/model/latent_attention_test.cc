@@ -95,7 +95,7 @@ TEST(LatentAttention, reads_the_keys_of_llama_cpp) {
   const double scale = 0.0707 * std::log(40.0) + 1;
   EXPECT_NEAR(config->attention_scale, scale * scale / std::sqrt(192.0), 1e-6);
   EXPECT_EQ(config->ropes[0].attention_factor, 1.0f);
-  EXPECT_EQ(kv_layout(*config, DType::kF16).bytes_per_token(), 2 * 576 * 2);
+  EXPECT_EQ(kv_layout(*config, KvFormat::kF16).bytes_per_token(), 2 * 576 * 2);
 }
 
 TEST(LatentAttention, refuses_what_is_missing_or_impossible_by_name) {

@@ -62,8 +62,8 @@ TEST(WeightSizes, OfAConfigAloneAreThoseOfTheWholeFolder) {
     EXPECT_EQ(sizes.num_params, whole.num_params);
     EXPECT_EQ(sizes.packed_bytes, whole.packed_bytes);
     EXPECT_EQ(sizes.read_bytes, whole.read_bytes);
-    EXPECT_EQ(kv_layout(*config, DType::kF16).bytes_per_token(),
-              kv_layout(*whole_config, DType::kF16).bytes_per_token());
+    EXPECT_EQ(kv_layout(*config, KvFormat::kF16).bytes_per_token(),
+              kv_layout(*whole_config, KvFormat::kF16).bytes_per_token());
     EXPECT_EQ((*alone)->dtype(), DType::kF32);
   }
   EXPECT_GE(num_folders, 25);
