@@ -1,6 +1,7 @@
 #include "api/openai_fields.h"
 #include "base/quote.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <random>
@@ -132,6 +133,36 @@ void read_cache_salt(FieldReader& fields, std::string& out) {
   if (out.empty()) fields.fail("cache_salt", "must not be empty; leave it out to share the cache");
 }
 
+void read_kv_policy(FieldReader& fields, std::optional<KvPolicy>& out) {
+  const ordered_json* object = fields.find("kv_policy");
+  if (!object) return;
+  if (!object->is_object())
+    return fields.fail("kv_policy", fmt::format("must be an object, not {}", json_kind(*object)));
+  std::string type;
+  FieldReader inner(*object, "kv_policy.");
+  inner.read("type", type);
+  KvPolicy policy;
+  if (!inner.error() && !parse_kv_policy_type(type, policy.type))
+    inner.fail("type", type.empty() ? fmt::format("is missing; it may be {}", kv_policy_names())
+                                    : fmt::format("must be {}, not {}", kv_policy_names(),
+                                                  quote_for_message(type)));
+  const auto numbers = numbers_of(policy);
+  for (const auto& [name, value] : object->items()) {
+    const bool is_known = name == "type" || std::ranges::any_of(numbers, [&](const auto& number) {
+                            return name == number.name;
+                          });
+    if (!is_known)
+      inner.fail(name, fmt::format("is not known of the policy {}", quote_for_message(type)));
+  }
+  for (const KvPolicyNumber& number : numbers) {
+    inner.read(number.name, *number.value, number.min, number.max);
+    if (*number.value % number.unit != 0)
+      inner.fail(number.name, fmt::format("must be a multiple of {}", number.unit));
+  }
+  if (inner.error()) return fields.adopt(*inner.error());
+  out = policy;
+}
+
 void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest& out) {
   SamplingParams& sampling = out.options.sampling;
   sampling = context.sampling;
@@ -154,6 +185,7 @@ void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest
   }
   fields.read("n", out.options.n, 1, kMaxChoices);
   read_cache_salt(fields, out.options.cache_salt);
+  read_kv_policy(fields, out.options.kv_policy);
   read_timeout(fields, "queue_timeout_ms", out.options.queue_timeout);
   read_timeout(fields, "deadline_ms", out.options.deadline);
   fields.read("priority", out.options.priority, std::numeric_limits<int>::min(), kMaxTokens);

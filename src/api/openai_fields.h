@@ -23,6 +23,8 @@ void read_template_vars(FieldReader& fields, ChatRequest& out);
 
 // "cache_salt", where it is there.
 void read_cache_salt(FieldReader& fields, std::string& out);
+// "kv_policy", where it is there: {"type": "window", "sinks": 4, "window": 1024}.
+void read_kv_policy(FieldReader& fields, std::optional<KvPolicy>& out);
 
 // The field `name` ("prompt", "input") in its four forms: a string, an array of at most max_inputs
 // strings, token ids, an array of arrays of token ids.

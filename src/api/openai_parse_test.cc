@@ -118,9 +118,28 @@ TEST(ChatParse, names_the_field_of_a_wrong_type_or_range) {
   expect_error(chat(R"(,"priority":"high")"), "priority");
   expect_error(chat(R"(,"cache_salt":5)"), "cache_salt");
   expect_error(chat(R"(,"cache_salt":"")"), "cache_salt");
+  expect_error(chat(R"(,"kv_policy":"window")"), "kv_policy");
+  expect_error(chat(R"(,"kv_policy":{})"), "kv_policy.type");
+  expect_error(chat(R"(,"kv_policy":{"type":"best"})"), "kv_policy.type");
+  expect_error(chat(R"(,"kv_policy":{"type":5})"), "kv_policy.type");
+  expect_error(chat(R"(,"kv_policy":{"type":"window","sinks":-1})"), "kv_policy.sinks");
+  expect_error(chat(R"(,"kv_policy":{"type":"window","window":100})"), "kv_policy.window");
+  expect_error(chat(R"(,"kv_policy":{"type":"window","window":"8"})"), "kv_policy.window");
+  expect_error(chat(R"(,"kv_policy":{"type":"window","budget":8})"), "kv_policy.budget");
+  expect_error(chat(R"(,"kv_policy":{"type":"full","sinks":4})"), "kv_policy.sinks");
   expect_error(chat(R"(,"deadline_ms":0)"), "deadline_ms");
   expect_error(chat(R"(,"deadline_ms":604800001)"), "deadline_ms");
   expect_error(chat(R"(,"queue_timeout_ms":"soon")"), "queue_timeout_ms");
+}
+
+TEST(ChatParse, reads_the_kv_policy) {
+  EXPECT_FALSE(chat("")->options.kv_policy);
+  EXPECT_EQ(chat(R"(,"kv_policy":{"type":"full"})")->options.kv_policy, KvPolicy{});
+  const KvPolicy wanted{KvPolicyType::kWindow, 8, 256};
+  EXPECT_EQ(chat(R"(,"kv_policy":{"type":"window","sinks":8,"window":256})")->options.kv_policy,
+            wanted);
+  EXPECT_EQ(chat(R"(,"kv_policy":{"type":"window"})")->options.kv_policy,
+            (KvPolicy{.type = KvPolicyType::kWindow}));
 }
 
 TEST(ChatParse, takes_the_newer_name_of_max_tokens_and_minus_one_for_no_limit) {

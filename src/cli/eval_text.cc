@@ -25,6 +25,7 @@ constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
 struct TextFlags : EvalFlags {
   std::string file;
   int num_chunks = 0;
+  int long_text = 0;  // tokens of one text; 0: chunks
 };
 
 struct KldFlags : TextFlags {
@@ -63,7 +64,51 @@ Result<eval::Chunks> cut(const Session& session, const std::string& text, const 
   return chunks;
 }
 
+constexpr int kStretch = 4096;
+
+// How a text is foretold as it grows.
+Outcome run_long_text(TextFlags flags) {
+  EngineConfig& engine = flags.session.session.engine;
+  engine.max_seqs = 1;
+  eval::configure_scoring(engine, 0);
+  DUNLIN_ASSIGN(text, read_text(flags.file));
+  DUNLIN_ASSIGN(session, open_for_eval(flags.session));
+  EvalBar bar("scoring", flags);
+  const Clock::time_point start = Clock::now();
+  DUNLIN_ASSIGN(found, eval::measure_stretches(session->engine(), session->tokenizer(), text,
+                                               flags.long_text, kStretch, bar.progress()));
+  const double seconds = seconds_since(start);
+  const std::string policy = to_string(session->engine().config().kv_policy);
+  if (flags.is_json()) {
+    Json rows = Json::array();
+    for (const eval::Stretch& stretch : found) {
+      const eval::Estimate perplexity = eval::exp_of(stretch.nll);
+      rows.push_back({{"begin", stretch.begin},
+                      {"end", stretch.end},
+                      {"perplexity", perplexity.value},
+                      {"perplexity_error", perplexity.error}});
+    }
+    const Json json{{"model", session->config().model_name},
+                    {"file", flags.file},
+                    {"kv_policy", policy},
+                    {"num_tokens", flags.long_text},
+                    {"stretches", std::move(rows)},
+                    {"elapsed_time", seconds}};
+    fmt::print("{}\n", json.dump(2));
+    return {};
+  }
+  fmt::print("perplexity of one text under {}, by its tokens\n", policy);
+  for (const eval::Stretch& stretch : found) {
+    const eval::Estimate perplexity = eval::exp_of(stretch.nll);
+    fmt::print("{:>9} - {:>9}  {:.4f} +/- {:.4f}\n", grouped(stretch.begin), grouped(stretch.end),
+               perplexity.value, perplexity.error);
+  }
+  fmt::print("{:.1f} s, {:.0f} tokens/s\n", seconds, flags.long_text / seconds);
+  return {};
+}
+
 Outcome run_perplexity(TextFlags flags) {
+  if (flags.long_text > 0) return run_long_text(std::move(flags));
   EngineConfig& engine = flags.session.session.engine;
   eval::configure_scoring(engine, engine.max_context);
   DUNLIN_ASSIGN(text, read_text(flags.file));
@@ -185,8 +230,13 @@ void add_eval_perplexity(CLI::App& eval, Invocation& invocation) {
   auto flags = std::make_shared<TextFlags>();
   CLI::App& command =
       add_text_command(eval, "perplexity", "How well a model foretells a text", *flags);
+  command
+      .add_option("--long", flags->long_text,
+                  "One text of so many tokens instead of chunks; perplexity of each 4,096")
+      ->check(CLI::Range(4, 1 << 20));
   command.footer(
-      "Chunks, scored tokens and the error are llama-perplexity's, so that figures compare.\n\n"
+      "Chunks, scored tokens and the error are llama-perplexity's, so that figures compare.\n"
+      "--long shows what --kv-policy makes of a text longer than the model's context.\n\n"
       "Example:\n  dunlin eval perplexity smollm2-135m text.txt --chunks 20");
   command.callback([flags, &invocation] {
     invocation.run = [flags] { return exit_code(run_perplexity(*flags)); };

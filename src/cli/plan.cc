@@ -31,6 +31,7 @@ constexpr std::array<int, 4> kBatches = {1, 8, 32, 128};
 struct PlanFlags {
   std::string model, weights, output = "text", memory, isa = "auto";
   KvFormats kv_formats;
+  std::string kv_policy = "full";
   int context = 0, batch = 1, num_threads = 0;
   int max_batch_tokens = EngineConfig().max_batch_tokens;
   double bandwidth = 0;  // GB/s; 0: measured
@@ -44,6 +45,7 @@ struct Planned {
   Isa isa = Isa::kReference;
   int num_threads = 1;
   KvLayout layout;
+  KvPolicy kv_policy;
   std::int64_t budget = 0;
   double bytes_per_s = 0;
 
@@ -52,6 +54,7 @@ struct Planned {
     limits.max_seqs = batch;
     limits.max_context = context;
     limits.max_batch_tokens = flags.max_batch_tokens;
+    limits.kv_policy = kv_policy;
     return {model.config, sizes, layout, num_threads, limits};
   }
   WeightSizes sizes(std::string_view format) const {
@@ -61,7 +64,10 @@ struct Planned {
   }
   // A step that gives each of `batch` sequences a token behind `context` others.
   double step_seconds(const WeightSizes& sizes, int batch, int context) const {
-    const auto kv = static_cast<double>(layout.blocks_for(context) * layout.block_bytes());
+    const std::int64_t blocks = kv_policy.gives_back() ? KvCacheManager::max_blocks_per_sequence(
+                                                             layout, context, 1, kv_policy)
+                                                       : layout.blocks_for(context);
+    const auto kv = static_cast<double>(blocks * layout.block_bytes());
     return (sizes.step_bytes(model.config.moe, batch) + batch * kv) / bytes_per_s;
   }
 };
@@ -130,6 +136,7 @@ PlanReport make_report(const Planned& p, std::string name) {
   report.max_batch_tokens = std::max(p.flags.max_batch_tokens, report.batch);
   report.cache_type_k = kv_format_info(p.flags.kv_formats.k).name;
   report.cache_type_v = kv_format_info(p.flags.kv_formats.v).name;
+  report.kv_policy = p.kv_policy;
   report.kv_bytes_per_token = p.layout.bytes_per_token();
   report.budget = p.budget;
   report.budget_is_measured = p.flags.memory.empty();
@@ -178,6 +185,8 @@ Result<Planned> prepare(const PlanFlags& flags, const std::string& path) {
   planned.isa = isa;
   planned.num_threads = flags.num_threads > 0 ? flags.num_threads : default_num_threads();
   planned.layout = kv_layout(planned.model.config, flags.kv_formats);
+  DUNLIN_ASSIGN(policy, parse_kv_policy(flags.kv_policy));
+  planned.kv_policy = policy;
   planned.budget = memory_budget(memory_limit());
   if (!flags.memory.empty()) {
     auto bytes = parse_bytes(flags.memory);
@@ -219,6 +228,7 @@ void add_plan_flags(CLI::App& command, PlanFlags& flags) {
                   "A format that the weights would have (default: what they have)")
       ->check(CLI::IsMember(names));
   add_cache_type_options(command, flags.kv_formats);
+  add_kv_policy_option(command, flags.kv_policy);
   command.add_option("--memory", flags.memory,
                      "What may be used, as 16G (default: what is free here, less a margin)");
   command

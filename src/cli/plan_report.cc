@@ -36,6 +36,11 @@ std::string milliseconds(double seconds) {
   return fmt::format("{:.{}f} ms", seconds * 1e3, seconds < 0.1 ? 1 : 0);
 }
 
+// ", policy window,sinks=4,window=1024"; nothing for the usual one.
+std::string policy_words(const KvPolicy& policy) {
+  return policy == KvPolicy{} ? "" : ", policy " + to_string(policy);
+}
+
 void print_sizes(const PlanReport& r) {
   const auto part = [](std::string_view name, std::int64_t bytes, const std::string& what) {
     print_line(name, fmt::format("{:>9}  {}", format_size(bytes), what));
@@ -43,7 +48,8 @@ void print_sizes(const PlanReport& r) {
   part("weights", r.memory.weights, fmt::format("{} ({:.2f} bits a weight)", r.weights, r.bits));
   part("KV cache", r.memory.kv,
        fmt::format("{} x {} tokens, {} a token ({} keys, {} values)", r.batch, grouped(r.context),
-                   format_size(r.kv_bytes_per_token), r.cache_type_k, r.cache_type_v));
+                   format_size(r.kv_bytes_per_token), r.cache_type_k, r.cache_type_v) +
+           policy_words(r.kv_policy));
   part("scratch", r.memory.scratch,
        fmt::format("for steps of {} tokens and {} sequences", r.max_batch_tokens, r.batch));
   part("overhead", r.memory.overhead, "program, vocabulary, tables of blocks and sequences");
@@ -112,8 +118,8 @@ std::array<std::string, 2> memory_lines(const MemoryTable& table) {
                          format_size(plan.weights), format_size(plan.kv), format_size(plan.scratch),
                          format_size(plan.overhead), format_size(plan.total()),
                          table.budget > 0 ? " of " + format_size(table.budget) : "");
-  lines[1] = fmt::format("KV cache: {} a token; sequences that fit at once, by context:",
-                         format_size(table.kv_bytes_per_token));
+  lines[1] = fmt::format("KV cache: {} a token{}; sequences that fit at once, by context:",
+                         format_size(table.kv_bytes_per_token), policy_words(table.kv_policy));
   for (const MemoryTable::Fit& fit : table.fits)
     lines[1] += fmt::format("  {}: {}", grouped(fit.context), grouped(fit.sequences));
   return lines;
@@ -126,6 +132,7 @@ nlohmann::ordered_json memory_json(const MemoryTable& table) {
   return {{"memory", json_of(table.plan)},
           {"budget", table.budget},
           {"kv_bytes_per_token", table.kv_bytes_per_token},
+          {"kv_policy", to_string(table.kv_policy)},
           {"sequences_that_fit", fits}};
 }
 
@@ -165,6 +172,7 @@ void print_plan_json(const PlanReport& r) {
                     {"bits_per_weight", r.bits},
                     {"cache_type_k", r.cache_type_k},
                     {"cache_type_v", r.cache_type_v},
+                    {"kv_policy", to_string(r.kv_policy)},
                     {"kv_bytes_per_token", r.kv_bytes_per_token},
                     {"context", r.context},
                     {"batch", r.batch},

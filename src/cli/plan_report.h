@@ -30,6 +30,7 @@ struct PlanReport {
   std::string weights;  // the format's name, "as stored", or a type
   double bits = 0;
   std::string cache_type_k, cache_type_v;
+  KvPolicy kv_policy;
   std::int64_t kv_bytes_per_token = 0;
   int context = 0, batch = 0, max_batch_tokens = 0;
   int model_context = 0;

@@ -73,10 +73,23 @@ void add_session_flags(CLI::App& command, SessionFlags& flags) {
       .add_option("--kv-memory", flags.kv_memory,
                   "Memory of the KV cache alone, as 512M or 2G (default: what fits)")
       ->envname("DUNLIN_KV_MEMORY");
+  add_kv_policy_option(command, flags.kv_policy).envname("DUNLIN_KV_POLICY");
   command
       .add_option("--chat-template", flags.chat_template,
                   "A Jinja file that replaces the model's chat template")
       ->envname("DUNLIN_CHAT_TEMPLATE");
+}
+
+CLI::Option& add_kv_policy_option(CLI::App& command, std::string& policy) {
+  return *command
+              .add_option("--kv-policy", policy,
+                          "What of a text its later tokens see: full, or "
+                          "window,sinks=4,window=1024 (a request may name its own)")
+              ->capture_default_str()
+              ->check([](const std::string& text) {
+                const auto parsed = parse_kv_policy(text);
+                return parsed ? std::string() : parsed.error().message();
+              });
 }
 
 Result<std::unique_ptr<Session>> open_session(SessionFlags flags) {
@@ -85,6 +98,8 @@ Result<std::unique_ptr<Session>> open_session(SessionFlags flags) {
   if (flags.session.model_name.empty()) flags.session.model_name = model.name;
   DUNLIN_TRY(read_size("--memory", flags.memory, flags.session.memory_bytes));
   DUNLIN_TRY(read_size("--kv-memory", flags.kv_memory, flags.session.engine.kv_bytes));
+  DUNLIN_ASSIGN(policy, parse_kv_policy(flags.kv_policy));
+  flags.session.engine.kv_policy = policy;
   DUNLIN_ASSIGN(text, template_text(flags.chat_template));
   flags.session.chat_template = std::move(text);
   // Small models open faster than a line can be read, so nothing is said to a file.

@@ -14,10 +14,14 @@ BatchBuilder::BatchBuilder(const SchedulerConfig& config, int num_groups, int ma
   seq_lens_.reserve(max_seqs);
   logits_indices_.reserve(static_cast<std::size_t>(config.max_logits_rows));
   hidden_indices_.reserve(max_tokens);
+  first_kept_.reserve(max_tokens);
+  sink_positions_.reserve(max_tokens);
+  num_sinks_.reserve(max_seqs);
   batch_.causal = !config.whole_sequences;
   const std::size_t max_blocks = static_cast<std::size_t>(num_blocks_for(max_context));
   for (GroupArrays& arrays : arrays_) {
-    arrays.block_tables = std::make_unique_for_overwrite<std::int32_t[]>(max_seqs * max_blocks);
+    arrays.num_entries = max_seqs * max_blocks;
+    arrays.block_tables = std::make_unique_for_overwrite<std::int32_t[]>(arrays.num_entries);
     arrays.slot_mapping.reserve(max_tokens);
   }
 }
@@ -44,6 +48,7 @@ const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
     seq_lens_.push_back(s.end());
   }
   for (int g = 0; g < static_cast<int>(groups_.size()); ++g) fill_group(g, scheduled);
+  fill_kept(scheduled);
   batch_.token_ids = token_ids_;
   batch_.positions = positions_;
   batch_.query_start_loc = query_start_loc_;
@@ -54,6 +59,28 @@ const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
   return batch_;
 }
 
+// Empty where every token sees all before it.
+void BatchBuilder::fill_kept(const ScheduledBatch& scheduled) {
+  first_kept_.clear();
+  num_sinks_.clear();
+  sink_positions_.clear();
+  batch_.kept = {};
+  const auto misses_some = [](const ScheduledSequence& s) {
+    return s.seq->kv_policy.first_kept(s.end() - 1) > 0;
+  };
+  if (std::none_of(scheduled.seqs.begin(), scheduled.seqs.end(), misses_some)) return;
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    const KvPolicy& policy = s.seq->kv_policy;
+    num_sinks_.push_back(policy.gives_back() ? policy.sinks : 0);
+    for (int position = s.begin; position < s.end(); ++position) {
+      const int first = policy.first_kept(position);
+      first_kept_.push_back(first);
+      sink_positions_.push_back(first == 0 ? position : position - first + policy.sinks);
+    }
+  }
+  batch_.kept = {first_kept_, num_sinks_, sink_positions_};
+}
+
 void BatchBuilder::fill_group(int group_idx, const ScheduledBatch& scheduled) {
   GroupArrays& arrays = arrays_[static_cast<std::size_t>(group_idx)];
   std::size_t width = 0;
@@ -61,6 +88,10 @@ void BatchBuilder::fill_group(int group_idx, const ScheduledBatch& scheduled) {
     width = std::max(width, s.seq->kv.table(group_idx).blocks().size());
   }
   arrays.slot_mapping.clear();
+  if (scheduled.seqs.size() * width > arrays.num_entries) {
+    arrays.num_entries = 2 * scheduled.seqs.size() * width;
+    arrays.block_tables = std::make_unique_for_overwrite<std::int32_t[]>(arrays.num_entries);
+  }
   std::int32_t* row = arrays.block_tables.get();
   for (const ScheduledSequence& s : scheduled.seqs) {
     const BlockTable& table = s.seq->kv.table(group_idx);

@@ -1,5 +1,6 @@
 // BatchBuilder: turns a ScheduledBatch into the model's ForwardBatch. Owns the arrays that the
-// batch points to; allocates only in its constructor, address space for the largest batch.
+// batch points to; allocates in its constructor, address space for the largest batch of contexts,
+// and later only where a policy lets a text grow beyond its context.
 #pragma once
 
 #include <memory>
@@ -20,11 +21,13 @@ class BatchBuilder {
 
  private:
   struct GroupArrays {
-    std::unique_ptr<std::int32_t[]> block_tables;  // [max_seqs * max_blocks], untouched until used
+    std::unique_ptr<std::int32_t[]> block_tables;  // [num_entries], untouched until used
+    std::size_t num_entries = 0;                   // max_seqs * max_blocks, or more
     std::vector<std::int64_t> slot_mapping;        // [max_batch_tokens]
   };
 
   void fill_group(int group_idx, const ScheduledBatch& scheduled);
+  void fill_kept(const ScheduledBatch& scheduled);
 
   std::vector<TokenId> token_ids_;
   std::vector<std::int32_t> positions_;
@@ -32,6 +35,7 @@ class BatchBuilder {
   std::vector<std::int32_t> seq_lens_;
   std::vector<std::int32_t> logits_indices_;
   std::vector<std::int32_t> hidden_indices_;
+  std::vector<std::int32_t> first_kept_, num_sinks_, sink_positions_;
   std::vector<GroupArrays> arrays_;
   std::vector<ForwardBatch::Group> groups_;
   ForwardBatch batch_;

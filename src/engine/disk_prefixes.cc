@@ -1,5 +1,7 @@
 #include "engine/disk_prefixes.h"
 
+#include <algorithm>
+
 namespace dunlin {
 namespace {
 
@@ -39,7 +41,8 @@ const PrefixKey& DiskPrefixes::key_of(Sequence& seq, int block_idx) const {
 void DiskPrefixes::save(Sequence& seq, int end) {
   if (!kv_.enters_cache(seq.kv)) return;
   const auto bytes = static_cast<std::size_t>(storage_.block_bytes());
-  for (int i = seq.kv.num_computed_tokens() / kBlockSize; i < end / kBlockSize; ++i) {
+  const int end_block = std::min(end, seq.kv.num_exact_tokens()) / kBlockSize;
+  for (int i = seq.kv.num_computed_tokens() / kBlockSize; i < end_block; ++i) {
     bool is_whole = true;
     for (int g = 0; g < kv_.num_groups(); ++g) {
       const std::int32_t block = seq.kv.table(g)[i];
@@ -52,7 +55,8 @@ void DiskPrefixes::save(Sequence& seq, int end) {
 
 bool DiskPrefixes::extend(Sequence& seq, bool others_run) {
   if (!kv_.enters_cache(seq.kv)) return true;
-  const int max_hit = static_cast<int>(std::ssize(seq.cacheable_tokens()) - 1) / kBlockSize;
+  const int num_tokens = static_cast<int>(std::ssize(seq.cacheable_tokens())) - 1;
+  const int max_hit = std::min(num_tokens, seq.kv.num_exact_tokens()) / kBlockSize;
   for (int i = seq.kv.num_computed_tokens() / kBlockSize; i < max_hit; ++i) {
     if (!tier_.contains(key_of(seq, i)) || !is_worth_reading()) return true;
     const auto now = EngineClock::now();

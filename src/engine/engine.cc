@@ -65,6 +65,8 @@ class ThreadedEngine final : public Engine {
                  std::unique_ptr<DiskTier> disk)
       : config_(config),
         limits_(model->limits()),
+        layout_(model->kv_layout()),
+        num_blocks_(num_blocks),
         queue_(std::make_shared<RequestQueue>(config.max_queue)),
         disk_(std::move(disk)),
         core_(std::move(model), config, num_blocks, disk_.get()),
@@ -110,6 +112,8 @@ class ThreadedEngine final : public Engine {
 
   const EngineConfig config_;
   const ModelLimits limits_;
+  const KvLayout layout_;
+  const std::int32_t num_blocks_;
   std::shared_ptr<RequestQueue> queue_;
   const std::unique_ptr<DiskTier> disk_;  // null: none
   EngineCore core_;                       // the engine thread's
@@ -169,6 +173,8 @@ Outcome ThreadedEngine::check(const EngineRequest& request, int n) const {
   if (limits_.is_encoder)
     return invalid("the model is an encoder: it gives embeddings of texts and continues none");
   DUNLIN_TRY(validate(request.sampling, limits_.vocab_size));
+  if (auto valid = validate(*request.kv_policy); !valid)
+    return tl::unexpected(valid.error().with_prefix("kv_policy"));
   if (request.sampling.max_tokens == 0 && !request.echo_logprobs) {
     return invalid("max_tokens must be at least 1, got 0");
   }
@@ -187,17 +193,29 @@ Outcome ThreadedEngine::check_lengths(const EngineRequest& request) const {
                                num_prompt, config_.max_context));
   }
   const std::int64_t num_total = num_prompt + request.sampling.max_tokens;
-  if (num_total > config_.max_context) {
+  const KvPolicy& policy = *request.kv_policy;
+  const int longest = max_tokens_of(policy, config_, limits_);
+  if (num_total > longest) {
     return invalid(fmt::format(
         "the prompt has {} tokens and max_tokens asks for {}, together {}, but the context holds "
         "{}; shorten the prompt or lower max_tokens",
-        num_prompt, request.sampling.max_tokens, num_total, config_.max_context));
+        num_prompt, request.sampling.max_tokens, num_total, longest));
+  }
+  const int needed = KvCacheManager::max_blocks_per_sequence(layout_, static_cast<int>(num_total),
+                                                             config_.max_batch_tokens, policy);
+  if (needed > num_blocks_) {
+    return invalid(
+        fmt::format("kv_policy {} takes {} blocks of KV memory for {} tokens, but there are {}; "
+                    "ask for fewer tokens",
+                    to_string(policy), needed, num_total, num_blocks_));
   }
   return {};
 }
 
 Result<std::vector<std::unique_ptr<TokenStream>>> ThreadedEngine::submit_choices(
     EngineRequest request, int n) {
+  if (request.pooling != Pooling::kNone) request.kv_policy = KvPolicy{};
+  if (!request.kv_policy) request.kv_policy = config_.kv_policy;
   DUNLIN_TRY(check(request, n));
   request.queue_timeout = shorter(request.queue_timeout, config_.queue_timeout);
   request.deadline = shorter(request.deadline, config_.request_timeout);
@@ -260,7 +278,7 @@ Outcome check_config(const EngineConfig& config, const ModelLimits& limits) {
           fmt::format("a latency target must be in [0, {}] ms, got {}", kMaxTargetMs, target));
   }
   if (config.kv_bytes < 0) return invalid("the size of the KV memory can't be negative");
-  return {};
+  return validate(config.kv_policy);
 }
 
 Result<Plan> make_plan(const Model& model, const EngineConfig& wanted) {

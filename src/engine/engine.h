@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,7 @@
 #include "engine/schedule_policy.h"
 #include "kv/disk_tier.h"
 #include "kv/kv_cache_manager.h"
+#include "kv/kv_policy.h"
 #include "model/model.h"
 
 namespace dunlin {
@@ -54,10 +56,20 @@ struct EngineConfig {
   std::int64_t kv_bytes = 0;
   std::int64_t available_bytes = 0;  // memory this process may still take; 0: unknown, 1 GiB
   bool prefix_cache = true;
+  KvPolicy kv_policy{};  // of requests that name none
   PrefixDiskConfig prefix_disk{};
 
   int num_tenants() const { return std::max(1, static_cast<int>(tenant_shares.size())); }
 };
+
+// Longest text under a policy that gives tokens back, where the model's positions are open.
+inline constexpr int kMaxOpenContext = 1 << 20;
+
+// Tokens that a request of this policy may have, prompt and output.
+inline int max_tokens_of(const KvPolicy& policy, const EngineConfig& config,
+                         const ModelLimits& limits) {
+  return policy.gives_back() && limits.has_open_positions ? kMaxOpenContext : config.max_context;
+}
 
 // The reading end of one request's outputs; destroying it aborts the request.
 // Thread-safe against the engine; one reader at a time.
@@ -93,6 +105,12 @@ struct EngineHistograms {
   Histogram<13> step_tokens{kStepTokenBuckets};
 };
 
+// Of the running requests of one policy.
+struct KvPolicyUse {
+  int num_running = 0;
+  std::int64_t num_held_blocks = 0;  // one that k requests hold counts k times
+};
+
 // Counts since the start and states as of the last step.
 struct EngineStats {
   int num_running = 0;
@@ -101,6 +119,7 @@ struct EngineStats {
   std::int64_t num_cached_blocks = 0;                // of the free ones
   DiskTierStats prefix_disk;
   KvWaste kv_waste;  // of the held ones
+  std::array<KvPolicyUse, kNumKvPolicies> kv_policies{};
   std::uint64_t num_steps = 0;
   std::uint64_t num_prompt_tokens = 0;  // computed, cached ones not counted
   std::uint64_t num_generated_tokens = 0;
@@ -125,8 +144,8 @@ class Engine {
   // `n` requests over one prompt, all or none: choice i draws with sampling.choice_idx + i. The
   // prompt is computed once where n slots are free at a time. Any thread; never waits for a step.
   // kInvalidArgument: empty prompt, ids outside the vocabulary, wrong sampling fields, prompt +
-  // max_tokens or `n` that can never fit (with the numbers), or an encoder that is asked for
-  // tokens. kResourceExhausted: the queue is full. kUnavailable: shutting down.
+  // max_tokens, a policy or `n` that can never fit (with the numbers), or an encoder that is asked
+  // for tokens. kResourceExhausted: the queue is full. kUnavailable: shutting down.
   virtual Result<std::vector<std::unique_ptr<TokenStream>>> submit_choices(EngineRequest request,
                                                                            int n) = 0;
   Result<std::unique_ptr<TokenStream>> submit(EngineRequest request) {

@@ -207,7 +207,7 @@ FinishReason EngineCore::finish_reason(const Sequence& seq, TokenId token) const
     return FinishReason::kStop;
   }
   if (seq.num_output_tokens() >= seq.sampling.max_tokens ||
-      seq.num_tokens() >= config_.max_context) {
+      seq.num_tokens() >= max_tokens_of(seq.kv_policy, config_, runner_.limits())) {
     return FinishReason::kLength;
   }
   return FinishReason::kNone;
@@ -331,6 +331,7 @@ const EngineStats& EngineCore::stats() {
   stats_.num_free_blocks = kv_.num_free_blocks();
   stats_.num_cached_blocks = kv_.num_cached_blocks();
   stats_.kv_waste = scheduler_.kv_waste();
+  stats_.kv_policies = scheduler_.kv_policies();
   stats_.model = runner_.counters();
   return stats_;
 }

@@ -24,6 +24,7 @@ constexpr std::int64_t kBytesPerBlock = 160, kBytesPerToken = 4;
 MemoryPlanner::MemoryPlanner(const ModelConfig& config, const WeightSizes& weights,
                              const KvLayout& layout, int num_threads, const EngineConfig& limits)
     : layout_(layout),
+      kv_policy_(limits.kv_policy),
       max_context_(limits.max_context > 0 ? limits.max_context : config.context_length),
       max_seqs_(limits.max_seqs),
       max_logits_rows_(max_logits_rows(limits)),
@@ -56,12 +57,12 @@ MemoryPlan MemoryPlanner::with_blocks(std::int64_t num_blocks) const {
   return plan;
 }
 
-std::int64_t MemoryPlanner::blocks_for(int context) const {
-  return KvCacheManager::max_blocks_per_sequence(layout_, context, max_batch_tokens_);
+std::int64_t MemoryPlanner::blocks_for(int context, const KvPolicy& policy) const {
+  return KvCacheManager::max_blocks_per_sequence(layout_, context, max_batch_tokens_, policy);
 }
 
 MemoryPlan MemoryPlanner::with_sequences(std::int64_t num_sequences, int context) const {
-  return with_blocks(num_sequences * blocks_for(context));
+  return with_blocks(num_sequences * blocks_for(context, kv_policy_));
 }
 
 std::int64_t MemoryPlanner::blocks_within(std::int64_t bytes) const {
@@ -74,7 +75,7 @@ MemoryPlan MemoryPlanner::within(std::int64_t bytes) const {
 }
 
 std::int64_t MemoryPlanner::sequences(std::int64_t num_blocks, int context) const {
-  return num_blocks / blocks_for(context);
+  return num_blocks / blocks_for(context, kv_policy_);
 }
 
 int MemoryPlanner::longest_context(std::int64_t num_blocks) const {
@@ -83,7 +84,7 @@ int MemoryPlanner::longest_context(std::int64_t num_blocks) const {
 
 MemoryTable memory_table(const MemoryPlanner& planner, const MemoryPlan& plan,
                          std::int64_t budget) {
-  MemoryTable table{plan, budget, planner.layout().bytes_per_token(), {}};
+  MemoryTable table{plan, budget, planner.layout().bytes_per_token(), planner.kv_policy(), {}};
   const int longest = planner.longest_context(plan.num_blocks);
   for (int context = 1024; context < longest; context *= 4)
     table.fits.push_back({context, planner.sequences(plan.num_blocks, context)});

@@ -28,8 +28,9 @@ struct MemoryPlan {
 
 class MemoryPlanner {
  public:
-  // Of `limits` counts: max_seqs, max_batch_tokens (raised to max_seqs where it is less), and
-  // max_context (0: the model's).
+  // Of `limits` counts: max_seqs, max_batch_tokens (raised to max_seqs where it is less),
+  // max_context (0: the model's), and kv_policy, by which sequences are counted; the cache as a
+  // whole is made for full contexts, which a request may always ask for.
   MemoryPlanner(const ModelConfig& config, const WeightSizes& weights, const KvLayout& layout,
                 int num_threads, const EngineConfig& limits);
 
@@ -46,17 +47,19 @@ class MemoryPlanner {
     return sequences(blocks_within(bytes), context);
   }
   // Of one sequence, while a chunk of its prompt is computed.
-  std::int64_t blocks_for(int context) const;
+  std::int64_t blocks_for(int context, const KvPolicy& policy = {}) const;
   // The longest context, at most max_context, that so many blocks hold; 0: not one token's.
   int longest_context(std::int64_t num_blocks) const;
   int max_context() const { return max_context_; }
   const KvLayout& layout() const { return layout_; }
+  const KvPolicy& kv_policy() const { return kv_policy_; }
 
  private:
   std::int64_t blocks_within(std::int64_t bytes) const;
   std::int64_t scratch_bytes(const ModelConfig& config, bool keep_float, int num_threads) const;
 
   KvLayout layout_;
+  KvPolicy kv_policy_;
   int max_context_ = 0, max_seqs_ = 0, max_logits_rows_ = 0, max_batch_tokens_ = 0;
   MemoryPlan fixed_;  // without blocks
 };
@@ -66,6 +69,7 @@ struct MemoryTable {
   MemoryPlan plan;
   std::int64_t budget = 0;  // 0: unknown
   std::int64_t kv_bytes_per_token = 0;
+  KvPolicy kv_policy{};  // of those that fit
   struct Fit {
     int context = 0;
     std::int64_t sequences = 0;

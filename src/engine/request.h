@@ -14,6 +14,7 @@
 #include "dunlin/pooling.h"
 #include "dunlin/status.h"
 #include "dunlin/types.h"
+#include "kv/kv_policy.h"
 #include "sampling/logprobs.h"
 #include "sampling/params.h"
 #include "sampling/token_constraint.h"
@@ -30,6 +31,7 @@ struct EngineRequest {
   std::chrono::milliseconds deadline{0};       // submit to end; 0: none
   // Only requests of one salt share blocks of the prefix cache; "": the common one.
   std::string cache_salt;
+  std::optional<KvPolicy> kv_policy;  // nullopt: EngineConfig::kv_policy; embeddings have the full
   // log p of the prompt tokens too (TokenOutput::prompt_logprobs), from token echo_start on. Tokens
   // before it may come from the prefix cache; where it is 0 or 1, the cache is bypassed.
   bool echo_logprobs = false;

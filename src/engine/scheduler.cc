@@ -180,7 +180,8 @@ bool Scheduler::admit_next() {
 
 void Scheduler::make_kv(Sequence& seq) {
   if (seq.has_kv) return;
-  seq.kv = kv_.make_sequence(seq.num_max_tokens(), seq.uses_prefix_cache(), seq.cache_salt);
+  seq.kv = kv_.make_sequence(seq.num_max_tokens(), seq.uses_prefix_cache(), seq.cache_salt,
+                             seq.kv_policy);
   seq.has_kv = true;
 }
 
@@ -262,14 +263,14 @@ bool Scheduler::may_join(const Sequence& seq) const {
 // since each step brings that one past the block.
 bool Scheduler::is_being_computed(const Sequence& seq, int num_hit_tokens) const {
   const int end = num_hit_tokens + kBlockSize;
-  if (!kv_.has_prefix_cache() || !seq.uses_prefix_cache() ||
+  if (!kv_.has_prefix_cache() || !seq.uses_prefix_cache() || end > seq.kv.num_exact_tokens() ||
       end >= std::ssize(seq.cacheable_tokens())) {
     return false;
   }
   return std::any_of(batch_.seqs.begin(), batch_.seqs.end(), [&](const ScheduledSequence& s) {
     const Sequence& other = *s.seq;
     return s.begin < end && other.num_tokens() >= end && other.uses_prefix_cache() &&
-           other.cache_salt == seq.cache_salt &&
+           other.kv.num_exact_tokens() >= end && other.cache_salt == seq.cache_salt &&
            std::equal(seq.tokens.begin(), seq.tokens.begin() + end, other.tokens.begin());
   });
 }
@@ -354,6 +355,16 @@ KvWaste Scheduler::kv_waste() const {
   KvWaste waste;
   for (const auto& seq : running_) kv_.add_waste(seq->kv, waste);
   return waste;
+}
+
+std::array<KvPolicyUse, kNumKvPolicies> Scheduler::kv_policies() const {
+  std::array<KvPolicyUse, kNumKvPolicies> uses{};
+  for (const auto& seq : running_) {
+    KvPolicyUse& use = uses[static_cast<std::size_t>(seq->kv_policy.type)];
+    ++use.num_running;
+    use.num_held_blocks += seq->kv.num_held_blocks();
+  }
+  return uses;
 }
 
 void Scheduler::check_integrity() const {

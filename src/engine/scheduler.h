@@ -28,10 +28,12 @@
 // Owned by the engine thread.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <vector>
 
 #include "engine/disk_prefixes.h"
+#include "engine/engine.h"
 #include "engine/fair_share.h"
 #include "engine/sequence.h"
 #include "engine/step_budget.h"
@@ -115,6 +117,7 @@ class Scheduler {
   int num_waiting() const { return waiting_.size(); }
 
   KvWaste kv_waste() const;  // of all sequences
+  std::array<KvPolicyUse, kNumKvPolicies> kv_policies() const;
 
   // Aborts where queues, blocks and limits disagree.
   void check_integrity() const;

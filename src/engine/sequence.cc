@@ -37,6 +37,7 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
     seq->counts = TokenCounts(seq->tokens, seq->sampling.max_tokens);
   }
   seq->cache_salt = CacheSalt(request.cache_salt);
+  seq->kv_policy = request.kv_policy.value_or(KvPolicy{});
   if (seq->echo_logprobs) {
     seq->prompt_logprobs.reserve(seq->tokens.size());
     seq->prompt_logprobs.resize(static_cast<std::size_t>(std::max(seq->echo_start, 1)));

@@ -49,6 +49,7 @@ struct Sequence {
   std::vector<TokenLogprobs> prompt_logprobs;  // so far; moves out with the first output
 
   CacheSalt cache_salt;
+  KvPolicy kv_policy;
   std::vector<PrefixKey> block_keys;  // of the full blocks so far, where there is a disk tier
   KvSequence kv;
   bool has_kv = false;       // kv is made at the first try to run

@@ -52,6 +52,32 @@ void configure_scoring(EngineConfig& engine, int context) {
   engine.max_scored_tokens = kMaxScoredTokens;
 }
 
+Result<std::vector<Stretch>> measure_stretches(Engine& engine, const Tokenizer& tokenizer,
+                                               std::string_view text, int num_tokens, int stretch,
+                                               const Progress& progress) {
+  DUNLIN_ASSIGN(chunks, cut_into_chunks(tokenizer, text, num_tokens, 1));
+  chunks.first_scored = 1;
+  EngineRequest request = scoring_request(chunks, 0);
+  request.on_prompt_logits = [&](int position, std::span<const float>) {
+    if (progress && (position % kMaxScoredTokens == 0 || position + 1 == num_tokens))
+      progress(position + 1, num_tokens);
+  };
+  std::vector<Stretch> stretches;
+  DUNLIN_TRY(run_requests(
+      engine, 1, [&](int) { return request; },
+      [&](int, const FinishedRequest& finished) {
+        for (int begin = 0; begin < num_tokens; begin += stretch) {
+          MeanSum nll;
+          const int end = std::min(begin + stretch, num_tokens);
+          for (int i = std::max(begin, 1); i < end; ++i)
+            nll.add(-static_cast<double>(
+                finished.prompt_logprobs[static_cast<std::size_t>(i)].logprob));
+          stretches.push_back({begin, end, nll.mean()});
+        }
+      }));
+  return stretches;
+}
+
 Result<Perplexity> measure_perplexity(Engine& engine, const Chunks& chunks,
                                       const Progress& progress) {
   MeanSum nll;

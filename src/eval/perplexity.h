@@ -47,4 +47,17 @@ struct Perplexity {
 Result<Perplexity> measure_perplexity(Engine& engine, const Chunks& chunks,
                                       const Progress& progress);
 
+// One long text, each token given all before it: how the model fares as the text grows.
+struct Stretch {
+  int begin = 0, end = 0;  // its tokens
+  Estimate nll;            // mean of -log p
+};
+
+// The first num_tokens of the text, 2 or more, in stretches of `stretch` tokens (the last may be
+// shorter; the first token of all has no number). kInvalidArgument where the text is shorter, with
+// the numbers, and where the engine's policy (kv/kv_policy.h) does not take so many.
+Result<std::vector<Stretch>> measure_stretches(Engine& engine, const Tokenizer& tokenizer,
+                                               std::string_view text, int num_tokens, int stretch,
+                                               const Progress& progress);
+
 }  // namespace dunlin::eval

@@ -80,6 +80,40 @@ TEST(Perplexity, IsThatOfTheSecondHalvesOfTheChunks) {
   EXPECT_NEAR(exp_of(found->nll).error, exp_of(found->nll).value * found->nll.error, 1e-9);
 }
 
+TEST(Perplexity, OfStretchesGoesOnBehindTheContextUnderAWindow) {
+  EngineConfig config{.max_context = 48, .max_seqs = 1, .max_batch_tokens = 40};
+  config.kv_policy = {KvPolicyType::kWindow, 4, 32};
+  auto engine =
+      Engine::create(std::make_unique<testing::FakeModel>(std::vector<int>{0}, 258), config);
+  ASSERT_TRUE(engine.has_value()) << engine.error().message();
+  const std::string text = some_text(400);
+  int last_told = 0;
+  const auto found = measure_stretches(**engine, FakeTokenizer(), text, 150, 60,
+                                       [&](int done, int) { last_told = done; });
+  ASSERT_TRUE(found.has_value()) << found.error().message();
+  ASSERT_EQ(found->size(), 3u);
+  EXPECT_EQ(last_told, 150);
+  const auto ids = cut_into_chunks(FakeTokenizer(), text, 150, 1)->ids[0];
+  const testing::FakeModel model({0}, 258);
+  std::vector<Candidate> scratch;
+  for (const Stretch& stretch : *found) {
+    double nll = 0;
+    const int first = std::max(stretch.begin, 1);
+    for (int i = first; i < stretch.end; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const auto row =
+          testing::fake_row(model.kv_layout(), std::span(ids).first(at), 258, config.kv_policy);
+      nll -= static_cast<double>(compute_logprobs(row, ids[at], 0, scratch).logprob);
+    }
+    EXPECT_NEAR(stretch.nll.value, nll / (stretch.end - first), 1e-9) << stretch.begin;
+  }
+  EXPECT_EQ(found->back().begin, 120);
+  EXPECT_EQ(found->back().end, 150);
+  const auto too_long = measure_stretches(**engine, FakeTokenizer(), text, 500, 60, {});
+  ASSERT_FALSE(too_long.has_value());
+  EXPECT_NE(too_long.error().message().find("500"), std::string::npos);
+}
+
 TEST(Perplexity, TellsWhatTheEngineRefuses) {
   EngineConfig config;
   config.max_context = 48;

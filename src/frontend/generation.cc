@@ -55,6 +55,7 @@ class GenerationImpl final : public Generation {
     request.queue_timeout = options.queue_timeout;
     request.deadline = options.deadline;
     request.cache_salt = options.cache_salt;
+    request.kv_policy = options.kv_policy;
     request.echo_logprobs = options.echo_logprobs;
     DUNLIN_ASSIGN(streams, engine_.submit_choices(std::move(request), options.n));
     choices_.reserve(streams.size());

@@ -79,7 +79,9 @@ class SessionImpl final : public Session {
                                                GenerationOptions options) override {
     if (is_encoder()) return invalid(encoder_refusal(*this));
     const int num_prompt = static_cast<int>(prompt.size());
-    const int context = context_length();
+    const EngineConfig& engine = parts_.engine->config();
+    const int context = max_tokens_of(options.kv_policy.value_or(engine.kv_policy), engine,
+                                      parts_.engine->limits());
     if (num_prompt == 0) return invalid("the prompt is empty");
     if (num_prompt >= context) {
       return invalid(fmt::format(
@@ -88,7 +90,10 @@ class SessionImpl final : public Session {
     }
     SamplingParams& sampling = options.sampling;
     if (sampling.max_tokens == 0) {
-      sampling.max_tokens = context - num_prompt;
+      // Where a policy lets the text go on behind the model's context, an answer still ends there,
+      // or fills another one.
+      const int rest = context_length() - num_prompt;
+      sampling.max_tokens = std::min(rest > 0 ? rest : context_length(), context - num_prompt);
     } else if (sampling.max_tokens > context - num_prompt) {
       return invalid(fmt::format(
           "the prompt has {} tokens and max_tokens is {}, but the context holds {}; ask for at "

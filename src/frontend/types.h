@@ -26,6 +26,7 @@ struct GenerationOptions {
   int n = 1;  // choices, each drawn with its own choice_idx
   int priority = 0;
   std::string cache_salt;                      // EngineRequest::cache_salt
+  std::optional<KvPolicy> kv_policy;           // EngineRequest::kv_policy
   int tenant = 0;                              // EngineRequest::tenant
   std::chrono::milliseconds queue_timeout{0};  // as EngineRequest has them
   std::chrono::milliseconds deadline{0};

@@ -82,14 +82,28 @@ struct Rows {
   std::array<std::int32_t, kMaxTileRows> begin, end;
 };
 
+enum class Part { kKept, kSinks };
+
+// What a row of the tile sees of the part.
+AttentionRange range_of(const Call& call, const Tile& tile, int token, Part part) {
+  if (tile.first_member >= 0) return {tile.begin, tile.end};
+  if (part == Part::kSinks) return {0, call.batch.num_sinks(tile.seq, token)};
+  return visible_range(call.params, call.batch, call.layer, tile.seq, token);
+}
+
 void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratch& scratch,
-                 Rows& rows) {
+                 Rows& rows, Part part = Part::kKept) {
   const std::int64_t dim = call.layer.head_dim_k;
+  const bool is_sinks = part == Part::kSinks;
+  const float* const queries = is_sinks ? call.batch.kept.sink_q : call.batch.q;
+  const std::int64_t q_stride = is_sinks ? call.params.num_heads * dim : call.batch.q_stride;
   const float scale = static_cast<float>(call.params.scale * kLog2E);
   const int num_rows = tile.num_rows();
   for (int r = 0; r < num_rows; ++r) {
     const int token = call.token_of(tile, r);
-    const float* q = call.batch.q + token * call.batch.q_stride + call.head_of(tile, r) * dim;
+    const AttentionRange range = range_of(call, tile, token, part);
+    const bool sees = range.begin < range.end;  // else it may have no query
+    const float* q = queries + token * q_stride + call.head_of(tile, r) * dim;
     float* scaled = scratch.q + r;
     if (call.layer.k.rotation > 1) {
       std::copy_n(q, dim, scratch.widened);
@@ -97,11 +111,7 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
                       1 / static_cast<float>(call.layer.k.rotation));
       q = scratch.widened;
     }
-    for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = q[d] * scale;
-    const AttentionRange range =
-        tile.first_member >= 0
-            ? AttentionRange{tile.begin, tile.end}
-            : visible_range(call.params, call.batch, call.layer, tile.seq, token);
+    for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = sees ? q[d] * scale : 0;
     rows.begin[static_cast<std::size_t>(r)] = range.begin;
     rows.end[static_cast<std::size_t>(r)] = range.end;
   }
@@ -114,8 +124,8 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
       .q = scratch.q,
       .begin = rows.begin.data(),
       .end = rows.end.data(),
-      .tile_begin = tile.begin,
-      .tile_end = tile.end,
+      .tile_begin = is_sinks ? 0 : tile.begin,
+      .tile_end = is_sinks ? tile.num_sinks : tile.end,
       .softcap = static_cast<float>(call.params.softcap * kLog2E),
       .o_stride = call.o_stride(),
       .scores = scratch.scores,
@@ -126,17 +136,18 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
   if (call.kernels.prepare_queries != nullptr) call.kernels.prepare_queries(rows.tile);
 }
 
-// All splits of a tile, merged as they come.
-void run_straight(const Call& call, const Tile& tile, const AttentionWorkerScratch& scratch) {
+using RowFloats = std::array<float, kMaxTileRows>;
+
+// Merges the splits of a part as they come.
+void attend_part(const Call& call, const Tile& tile, Part part,
+                 const AttentionWorkerScratch& scratch, RowFloats& m, RowFloats& l) {
   Rows rows;
-  gather_rows(call, tile, scratch, rows);
+  gather_rows(call, tile, scratch, rows, part);
   const std::int64_t stride = call.o_stride();
-  std::array<float, kMaxTileRows> m, l, part_m, part_l;
-  for (int r = 0; r < tile.num_rows(); ++r) {
-    const auto i = static_cast<std::size_t>(r);
-    call.begin(tile, r, m[i], l[i], scratch.o + r * stride);
-  }
-  for (std::int64_t split = tile.first_split(); split < tile.end_split(); ++split) {
+  const std::int64_t first = rows.tile.tile_begin / kAttentionSplit;
+  const std::int64_t last = (rows.tile.tile_end - 1) / kAttentionSplit;
+  RowFloats part_m, part_l;
+  for (std::int64_t split = first; split <= last; ++split) {
     call.kernels.attend_split(rows.tile, split, part_m.data(), part_l.data(), scratch.part_o);
     for (std::size_t r = 0; r < static_cast<std::size_t>(tile.num_rows()); ++r) {
       const std::int64_t at = static_cast<std::int64_t>(r) * stride;
@@ -144,6 +155,18 @@ void run_straight(const Call& call, const Tile& tile, const AttentionWorkerScrat
                                  scratch.o + at);
     }
   }
+}
+
+// All splits of a tile.
+void run_straight(const Call& call, const Tile& tile, const AttentionWorkerScratch& scratch) {
+  const std::int64_t stride = call.o_stride();
+  RowFloats m, l;
+  for (int r = 0; r < tile.num_rows(); ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    call.begin(tile, r, m[i], l[i], scratch.o + r * stride);
+  }
+  if (tile.num_sinks > 0) attend_part(call, tile, Part::kSinks, scratch, m, l);
+  attend_part(call, tile, Part::kKept, scratch, m, l);
   for (int r = 0; r < tile.num_rows(); ++r) {
     const auto i = static_cast<std::size_t>(r);
     call.finish(tile, r, m[i], l[i], scratch.o + r * stride);

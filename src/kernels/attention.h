@@ -5,6 +5,10 @@
 //
 // over the positions j that the query at position p may see: j <= p (causal), j > p - window.
 //
+// Of a sequence with kept tokens (KeptTokens) a query sees the newest ones, and besides the first
+// few, with a query of its own for these: rotated as if what lies between were not there. They make
+// a partial before all others.
+//
 // One arithmetic per instruction set, whatever the number of queries, the chunking of a prompt,
 // the batch around a sequence and the number of threads: each aligned split of 256 absolute
 // positions makes a partial (m, l, o) with a fixed inner order, and the splits are merged in
@@ -34,6 +38,15 @@ struct AttentionParams {
   const float* sinks = nullptr;  // [num_heads] or null: a logit that joins the sum, without a value
 };
 
+// Where queries of layers without a window see less than everything before them.
+struct KeptTokens {
+  std::span<const std::int32_t> first;      // [num_tokens] the first one seen; 0: all
+  std::span<const std::int32_t> num_sinks;  // [num_seqs] seen besides, where `first` isn't 0
+  const float* sink_q = nullptr;  // [num_tokens, num_heads, head_dim_k], read where both aren't 0
+
+  bool is_empty() const { return first.empty(); }
+};
+
 struct AttentionBatch {
   const float* q = nullptr;                 // [num_tokens, num_heads, head_dim_k], after RoPE
   std::int64_t q_stride = 0;                // elements from a token's queries to the next token's
@@ -42,6 +55,16 @@ struct AttentionBatch {
   std::span<const std::int32_t> seq_lens;         // [num_seqs] tokens in the cache, this step's too
   std::span<const std::int32_t> block_tables;     // [num_seqs, max_blocks_per_seq]; -1: not there
   std::int64_t max_blocks_per_seq = 0;
+  KeptTokens kept{};  // empty: everything
+
+  // The first token that the query sees but for sinks, and the number of these, for a layer without
+  // a window.
+  std::int32_t first_kept(int token) const {
+    return kept.is_empty() ? 0 : kept.first[static_cast<std::size_t>(token)];
+  }
+  std::int32_t num_sinks(int seq, int token) const {
+    return first_kept(token) == 0 ? 0 : kept.num_sinks[static_cast<std::size_t>(seq)];
+  }
 };
 
 // The memory of attention(), reserved beforehand so that the call allocates nothing. One suffices
@@ -65,7 +88,8 @@ class AttentionScratch {
 };
 
 // out [num_tokens, num_heads, head_dim_v]. Positions of a sequence ascend by one within the batch.
-// Table entries that no query can see (behind the window) are not looked at.
+// Table entries that no query can see (behind the window, between sinks and kept tokens) are not
+// looked at.
 void attention(ThreadPool& pool, Isa isa, const AttentionParams& params,
                const AttentionBatch& batch, const PagedKvLayer& layer, float* out,
                AttentionScratch& scratch);

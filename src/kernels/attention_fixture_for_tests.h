@@ -98,6 +98,25 @@ class AttentionFixture {
   std::vector<float> query(int seq, int token) const {
     return row(1, seq, token, shape_.heads * shape_.dim_k);
   }
+  std::vector<float> sink_query(int seq, int token) const {
+    return row(4, seq, token, shape_.heads * shape_.dim_k);
+  }
+
+  // From now on queries of this sequence see its first num_sinks tokens and the newest `window`
+  // ones, from a block's first one on.
+  void keep(int seq, int num_sinks, int window) {
+    kept_.resize(lens_.size());
+    kept_[static_cast<std::size_t>(seq)] = {num_sinks, window};
+  }
+  int num_sinks(int seq) const {
+    return kept_.empty() ? 0 : kept_[static_cast<std::size_t>(seq)].num_sinks;
+  }
+  int first_kept(int seq, int token) const {
+    if (kept_.empty() || kept_[static_cast<std::size_t>(seq)].window == 0) return 0;
+    const int behind = token + 1 - kept_[static_cast<std::size_t>(seq)].window;
+    const int first = std::max(0, behind + kKvBlockSize - 1) / kKvBlockSize * kKvBlockSize;
+    return first > num_sinks(seq) ? first : 0;
+  }
 
   AttentionParams params() const {
     AttentionParams p;
@@ -110,19 +129,30 @@ class AttentionFixture {
   std::vector<float> run(const FloatKernels& kernels, const AttentionParams& params,
                          const std::vector<QuerySpan>& spans, ThreadPool& pool) {
     std::vector<float> q;
-    std::vector<std::int32_t> positions, starts = {0}, lens, tables;
+    std::vector<float> sink_q;
+    std::vector<std::int32_t> positions, starts = {0}, lens, tables, first, sinks;
     for (const QuerySpan& span : spans) {
       for (int t = span.first; t < span.first + span.count; ++t) {
         const std::vector<float> x = query(span.seq, t);
         q.insert(q.end(), x.begin(), x.end());
         q.insert(q.end(), 3, std::numeric_limits<float>::quiet_NaN());  // stride beyond the row
         positions.push_back(t);
+        first.push_back(first_kept(span.seq, t));
+        const std::vector<float> nothing(x.size(), std::numeric_limits<float>::quiet_NaN());
+        const std::vector<float> y = first.back() > 0 ? sink_query(span.seq, t) : nothing;
+        sink_q.insert(sink_q.end(), y.begin(), y.end());
       }
+      sinks.push_back(num_sinks(span.seq));
       starts.push_back(static_cast<std::int32_t>(positions.size()));
       lens.push_back(params.causal ? span.first + span.count
                                    : lens_[static_cast<std::size_t>(span.seq)]);
-      const auto first = tables_.begin() + span.seq * max_blocks_;
-      tables.insert(tables.end(), first, first + max_blocks_);
+      const auto table = tables_.begin() + span.seq * max_blocks_;
+      tables.insert(tables.end(), table, table + max_blocks_);
+      if (shape_.window > 0) continue;
+      // What none of them sees is not there.
+      const int end = first_kept(span.seq, span.first) / kKvBlockSize;
+      for (int b = (sinks.back() + kKvBlockSize - 1) / kKvBlockSize; b < end; ++b)
+        tables[tables.size() - static_cast<std::size_t>(max_blocks_ - b)] = -1;
     }
     AttentionBatch batch;
     batch.q = q.data();
@@ -132,6 +162,7 @@ class AttentionFixture {
     batch.seq_lens = lens;
     batch.block_tables = tables;
     batch.max_blocks_per_seq = max_blocks_;
+    if (!kept_.empty()) batch.kept = {first, sinks, sink_q.data()};
     scratch_.reserve(pool.num_threads(), static_cast<std::int64_t>(positions.size()),
                      static_cast<std::int64_t>(spans.size()), shape_.heads, shape_.kv_heads,
                      shape_.dim_k, shape_.dim_v);
@@ -155,8 +186,13 @@ class AttentionFixture {
     portable_float_kernels().kv_write(layer_, slot, k.data(), v.data());
   }
 
+  struct Kept {
+    int num_sinks = 0, window = 0;  // 0: everything
+  };
+
   AttentionShape shape_;
   std::vector<int> lens_;
+  std::vector<Kept> kept_;  // empty, or one a sequence
   int max_blocks_ = 0;
   std::vector<std::int32_t> tables_;
   PagedKvLayer layer_;

@@ -44,7 +44,8 @@ AttentionRange visible_range(const AttentionParams& params, const AttentionBatch
                              const PagedKvLayer& layer, int seq, int token) {
   const std::int32_t position = batch.positions[static_cast<std::size_t>(token)];
   AttentionRange range;
-  range.begin = layer.window > 0 ? std::max(0, position + 1 - layer.window) : 0;
+  range.begin =
+      layer.window > 0 ? std::max(0, position + 1 - layer.window) : batch.first_kept(token);
   range.end = params.causal ? position + 1 : batch.seq_lens[static_cast<std::size_t>(seq)];
   return range;
 }
@@ -199,6 +200,7 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
     tile.end = visible_range(params, batch, layer, seq, end - 1).end;
     tile.begin_row = member < 0 ? -1 : std::int64_t{member} * params.num_heads;
     tile.partial_row = -1;
+    tile.num_sinks = layer.window > 0 ? 0 : batch.num_sinks(seq, end - 1);
     for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; tile.kv_head += joined) {
       tile.num_kv_heads = std::min(joined, layer.num_kv_heads - tile.kv_head);
       for (tile.first_head = 0; tile.first_head < group; tile.first_head += heads_per_tile) {
@@ -229,7 +231,7 @@ void AttentionScratch::Plan::cut_into_works(AttentionStage& stage, std::int64_t 
     const std::int64_t cost = tile_rows_cost(tile) * (tile.end - tile.begin) * row_cost;
     const std::int64_t first = tile.first_split(), splits = tile.end_split() - first;
     std::int64_t pieces = 1;
-    if (few && num_threads > 1 && cost > target + target / 2 &&
+    if (few && num_threads > 1 && cost > target + target / 2 && tile.num_sinks == 0 &&
         num_partial_rows_ + splits * tile.num_rows() <= kMaxPartialRows) {
       pieces = std::min({splits, (cost + target - 1) / target, kMaxPieces});
     }

@@ -37,6 +37,7 @@ struct AttentionPlanTile {
   int first_token;
   int num_tokens;
   std::int32_t begin, end;   // positions that any of them sees
+  std::int32_t num_sinks;    // positions [0, num_sinks) that its last token sees besides
   std::int64_t begin_row;    // of head 0 in the states of prefixes; -1: begins with nothing
   std::int64_t partial_row;  // -1: runs in one piece; else where its partials begin
 

@@ -46,13 +46,14 @@ struct Unit {
   int seq, token, kv_head, first_head, num_heads;
 };
 
-void attend(const AttentionParams& params, const AttentionBatch& batch, const PagedKvLayer& layer,
-            const Unit& unit, float* keys, double* o, float* out) {
+using Runs = std::array<Running, kMaxTileRows>;
+
+// The positions of `range`, with the unit's queries q [num_heads, head_dim_k].
+void take_in_range(const AttentionParams& params, const AttentionBatch& batch,
+                   const PagedKvLayer& layer, const Unit& unit, const AttentionRange& range,
+                   const float* queries, float* keys, Runs& runs, double* o) {
   const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
   float* values = keys + kKvBlockSize * dim_k;
-  const AttentionRange range = visible_range(params, batch, layer, unit.seq, unit.token);
-  std::array<Running, kMaxTileRows> runs{};
-  std::fill_n(o, unit.num_heads * dim_v, 0.0);
   for (std::int64_t b = range.begin / kKvBlockSize; b * kKvBlockSize < range.end; ++b) {
     const auto entry = static_cast<std::size_t>(unit.seq * batch.max_blocks_per_seq + b);
     const std::byte* block = layer.base + batch.block_tables[entry] * layer.block_stride;
@@ -60,7 +61,7 @@ void attend(const AttentionParams& params, const AttentionBatch& batch, const Pa
     const std::int64_t t0 = std::max<std::int64_t>(0, range.begin - b * kKvBlockSize);
     const std::int64_t t1 = std::min<std::int64_t>(kKvBlockSize, range.end - b * kKvBlockSize);
     for (int h = 0; h < unit.num_heads; ++h) {
-      const float* q = batch.q + unit.token * batch.q_stride + (unit.first_head + h) * dim_k;
+      const float* q = queries + h * dim_k;
       std::array<double, kKvBlockSize> scores{};
       for (std::int64_t d = 0; d < dim_k; ++d)
         for (std::size_t t = 0; t < kKvBlockSize; ++t)
@@ -72,6 +73,22 @@ void attend(const AttentionParams& params, const AttentionBatch& batch, const Pa
       }
     }
   }
+}
+
+void attend(const AttentionParams& params, const AttentionBatch& batch, const PagedKvLayer& layer,
+            const Unit& unit, float* keys, double* o, float* out) {
+  const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
+  Runs runs{};
+  std::fill_n(o, unit.num_heads * dim_v, 0.0);
+  const int num_sinks = layer.window > 0 ? 0 : batch.num_sinks(unit.seq, unit.token);
+  if (num_sinks > 0) {
+    const std::int64_t row = std::int64_t{unit.token} * params.num_heads + unit.first_head;
+    take_in_range(params, batch, layer, unit, {0, num_sinks}, batch.kept.sink_q + row * dim_k, keys,
+                  runs, o);
+  }
+  take_in_range(params, batch, layer, unit,
+                visible_range(params, batch, layer, unit.seq, unit.token),
+                batch.q + unit.token * batch.q_stride + unit.first_head * dim_k, keys, runs, o);
   for (int h = 0; h < unit.num_heads; ++h) {
     const int head = unit.first_head + h;
     Running& run = runs[static_cast<std::size_t>(h)];

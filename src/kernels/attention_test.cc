@@ -18,22 +18,25 @@ using Floats = std::vector<float>;
 // The formula of attention.h with a whole softmax, from the numbers before they were paged.
 Floats formula(const AttentionFixture& fixture, const AttentionParams& params, int seq, int token) {
   const AttentionShape& shape = fixture.shape();
-  const Floats q = fixture.query(seq, token);
-  const int begin = shape.window > 0 ? std::max(0, token - shape.window + 1) : 0;
+  const Floats q = fixture.query(seq, token), sink_q = fixture.sink_query(seq, token);
+  const int kept = shape.window > 0 ? 0 : fixture.first_kept(seq, token);
+  const int num_sinks = kept > 0 ? fixture.num_sinks(seq) : 0;
+  const int begin = shape.window > 0 ? std::max(0, token - shape.window + 1) : kept;
   Floats out;
   for (int h = 0; h < shape.heads; ++h) {
     const int kv_head = h / (shape.heads / shape.kv_heads);
     std::vector<double> weights;
     std::vector<Floats> values;
     double sum = params.sinks != nullptr ? std::exp(params.sinks[h]) : 0;
-    for (int j = begin; j <= token; ++j) {
+    for (int j = 0; j <= token; ++j) {
+      if (j < begin && j >= num_sinks) continue;
       const Floats k = AttentionFixture::row(2, seq, j, shape.kv_heads * shape.dim_k);
       values.push_back(AttentionFixture::row(3, seq, j, shape.kv_heads * shape.dim_v));
       double score = 0;
       for (int d = 0; d < shape.dim_k; ++d) {
         const auto qi = static_cast<std::size_t>(h * shape.dim_k + d);
         const auto ki = static_cast<std::size_t>(kv_head * shape.dim_k + d);
-        score += double{q[qi]} * f16_to_f32(f32_to_f16(k[ki]));
+        score += double{(j < num_sinks ? sink_q : q)[qi]} * f16_to_f32(f32_to_f16(k[ki]));
       }
       score *= params.scale;
       if (params.softcap != 0) score = params.softcap * std::tanh(score / params.softcap);
@@ -90,6 +93,19 @@ double tolerance(KvFormat format) {
   return format == KvFormat::kInt8 || format == KvFormat::kInt4 ? 4e-4 : 4e-6;
 }
 
+TEST(ReferenceAttention, SeesSinksAndTheNewestTokens) {
+  ThreadPool pool(1);
+  AttentionFixture fixture({.heads = 6, .kv_heads = 2, .dim_k = 24, .dim_v = 16}, {200, 50});
+  fixture.keep(0, 20, 48);
+  Floats want;
+  for (int t = 70; t < 200; ++t) {
+    const Floats row = formula(fixture, fixture.params(), 0, t);
+    want.insert(want.end(), row.begin(), row.end());
+  }
+  const Floats got = fixture.run(reference_float_kernels(), fixture.params(), {{0, 70, 130}}, pool);
+  EXPECT_LT(greatest_difference(got, want), 1e-6);
+}
+
 class AttentionTable : public testing::TestWithParam<NamedTable> {
  protected:
   const FloatKernels& fast() const { return *GetParam().table; }
@@ -117,6 +133,41 @@ TEST_P(AttentionTable, EqualsTheReferenceAtEveryHeadShapeAndStorageFormat) {
           << " " << kv_format_info(format).name;
     }
   }
+}
+
+// Sequences that see all, few sinks, sinks over several splits and none; some with odd heads.
+TEST_P(AttentionTable, KeptTokensAreThoseOfTheReference) {
+  ThreadPool pool(2);
+  const AttentionShape shapes[] = {{14, 2, 64, 64}, {3, 1, 40, 24}, {6, 6, 20, 12}, {2, 2, 64, 64}};
+  for (const AttentionShape& shape : shapes) {
+    AttentionFixture fixture(shape, {900, 900, 700, 300});
+    fixture.keep(1, 4, 64);
+    fixture.keep(2, 300, 128);
+    fixture.keep(3, 0, 16);
+    const std::vector<QuerySpan> spans = {{0, 899, 1}, {1, 40, 150}, {2, 699, 1}, {3, 298, 2}};
+    const Floats want = fixture.run(reference_float_kernels(), fixture.params(), spans, pool);
+    const Floats got = fixture.run(fast(), fixture.params(), spans, pool);
+    EXPECT_LT(greatest_difference(got, want), 4e-6) << shape.heads << "/" << shape.kv_heads;
+  }
+}
+
+TEST_P(AttentionTable, KeptTokensDependOnNoCompanyChunksOrThreads) {
+  ThreadPool pool(2), single(1);
+  AttentionFixture fixture({.heads = 14, .kv_heads = 2}, {900, 900, 700});
+  fixture.keep(0, 4, 256);
+  fixture.keep(2, 20, 32);
+  const Floats whole = fixture.run(fast(), fixture.params(), {{0, 200, 600}}, pool);
+  const auto row_size = whole.size() / 600;
+  Floats parts;
+  for (int t = 200; t < 800;) {
+    const int count = std::min(t % 3 == 0 ? 1 : 37, 800 - t);
+    const std::vector<QuerySpan> spans = {{1, 888, 3}, {0, t, count}, {2, 650, 9}};
+    const Floats got = fixture.run(fast(), fixture.params(), spans, single);
+    const auto first = got.begin() + static_cast<std::ptrdiff_t>(3 * row_size);
+    parts.insert(parts.end(), first, first + static_cast<std::ptrdiff_t>(row_size) * count);
+    t += count;
+  }
+  EXPECT_EQ(parts, whole);
 }
 
 TEST_P(AttentionTable, MixesStorageFormats) {

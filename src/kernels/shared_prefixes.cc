@@ -46,7 +46,8 @@ void SharedPrefixes::find(const AttentionParams& params, const AttentionBatch& b
   for (int seq = 0; seq < num_seqs; ++seq) {
     const auto i = static_cast<std::size_t>(seq);
     const bool is_decode = batch.query_start_loc[i + 1] - batch.query_start_loc[i] == 1;
-    if (is_decode && position_of(batch, seq) + 1 >= kAttentionSplit)
+    if (is_decode && position_of(batch, seq) + 1 >= kAttentionSplit &&
+        batch.first_kept(batch.query_start_loc[i]) == 0)
       first_ids_[i] = batch.block_tables[i * static_cast<std::size_t>(batch.max_blocks_per_seq)];
   }
   for (int seq = 0; seq + 1 < num_seqs; ++seq) {

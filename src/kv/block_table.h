@@ -1,5 +1,6 @@
 // BlockTable: one sequence's blocks of one KV group. Entry i holds the tokens of absolute
-// positions [i * kBlockSize, (i + 1) * kBlockSize); kNoBlock where a window has slid past it.
+// positions [i * kBlockSize, (i + 1) * kBlockSize); kNoBlock where a window has slid past it. A
+// window may leave the first entries as they are (the sinks of kv_policy.h).
 #pragma once
 
 #include <cstdint>
@@ -17,11 +18,16 @@ constexpr int num_blocks_for(int num_tokens) { return (num_tokens + kBlockSize -
 class BlockTable {
  public:
   void reserve(int max_blocks) { blocks_.reserve(static_cast<std::size_t>(max_blocks)); }
+  // While empty: so many entries at the front stay, however far a window slides.
+  void keep_front(int num_blocks) { num_front_ = num_blocks; }
 
   int size() const { return static_cast<int>(blocks_.size()); }
   bool empty() const { return blocks_.empty(); }
-  int first_kept() const { return first_kept_; }  // entries before it are kNoBlock
-  int num_held() const { return size() - first_kept_; }
+  // Entries before it are kNoBlock, but for those at the front.
+  int first_kept() const { return first_kept_; }
+  int num_front() const { return num_front_; }
+  bool has_gap() const { return first_kept_ > num_front_; }
+  int num_held() const { return size() - (has_gap() ? first_kept_ - num_front_ : 0); }
   std::int32_t operator[](int idx) const { return blocks_[static_cast<std::size_t>(idx)]; }
   std::span<const std::int32_t> blocks() const { return blocks_; }
 
@@ -37,8 +43,10 @@ class BlockTable {
     blocks_.push_back(kNoBlock);
     first_kept_ = size();
   }
-  // Takes the first kept entry out and returns its block.
+  // Takes the first kept entry out and returns its block (kNoBlock for one at the front, which
+  // stays).
   std::int32_t drop_first() {
+    if (first_kept_ < num_front_) return ++first_kept_, kNoBlock;
     const std::int32_t block = (*this)[first_kept_];
     replace(first_kept_++, kNoBlock);
     return block;
@@ -54,6 +62,7 @@ class BlockTable {
  private:
   std::vector<std::int32_t> blocks_;
   int first_kept_ = 0;
+  int num_front_ = 0;
 };
 
 }  // namespace dunlin

@@ -8,7 +8,7 @@ namespace dunlin {
 namespace {
 
 // The first block that a query at `position` reads under `window`; 0 for full attention.
-int first_needed_block(int position, int window) {
+int first_window_block(int position, int window) {
   return window == 0 ? 0 : std::max(0, position - window + 1) / kBlockSize;
 }
 
@@ -16,6 +16,12 @@ int first_needed_block(int position, int window) {
 // own, beginning anywhere in a block.
 int max_window_blocks(int window, int max_chunk) {
   return (window - 1 + max_chunk + kBlockSize - 2) / kBlockSize + 1;
+}
+
+// And a group of `window`, or of full attention, for a sequence of num_tokens.
+int max_group_blocks(int window, const KvPolicy& policy, int num_tokens, int max_chunk) {
+  if (window == 0) return policy.max_blocks(num_tokens, max_chunk);
+  return std::min(num_blocks_for(num_tokens), max_window_blocks(window, max_chunk));
 }
 
 std::vector<int> windows_of(const KvLayout& layout) {
@@ -46,10 +52,14 @@ KvCacheManager::KvCacheManager(const KvLayout& layout, int num_blocks, bool pref
 }
 
 KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache,
-                                         const CacheSalt& salt) const {
+                                         const CacheSalt& salt, const KvPolicy& policy) const {
   KvSequence seq;
   seq.tables_.resize(windows_.size());
-  for (BlockTable& table : seq.tables_) table.reserve(num_blocks_for(max_tokens));
+  for (std::size_t g = 0; g < windows_.size(); ++g) {
+    seq.tables_[g].reserve(num_blocks_for(max_tokens));
+    if (windows_[g] == 0) seq.tables_[g].keep_front(policy.num_sink_blocks());
+  }
+  seq.policy_ = policy;
   seq.wants_cache_ = seq.hashing_ = prefix_cache_ && use_prefix_cache;
   seq.num_resets_ = num_resets_;
   seq.salt_ = salt;
@@ -61,7 +71,8 @@ int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> token
   DUNLIN_CHECK(seq.num_computed_ == 0 && seq.tables_[0].empty(), "only an empty sequence matches");
   seq.num_resets_ = num_resets_;
   if (!seq.hashing_ || tokens.empty()) return 0;
-  const int max_hit = static_cast<int>(tokens.size() - 1) / kBlockSize;
+  const int max_hit =
+      std::min(static_cast<int>(tokens.size() - 1), seq.num_exact_tokens()) / kBlockSize;
   path_.clear();
   std::fill(runs_.begin(), runs_.end(), 0);
   int hit = 0;
@@ -76,7 +87,7 @@ int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> token
     for (std::size_t g = 0; g < windows_.size(); ++g) {
       runs_[g] = index_.block(node, static_cast<int>(g)) == kNoBlock ? 0 : runs_[g] + 1;
       const int length = i + 1;
-      const int needed = length - first_needed_block(length * kBlockSize, windows_[g]);
+      const int needed = length - first_window_block(length * kBlockSize, windows_[g]);
       usable = usable && runs_[g] >= needed;
       has_full_blocks = has_full_blocks && (windows_[g] > 0 || runs_[g] == length);
     }
@@ -86,7 +97,7 @@ int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> token
   if (hit == 0) return 0;
   for (int g = 0; g < num_groups(); ++g) {
     BlockTable& table = seq.tables_[static_cast<std::size_t>(g)];
-    const int first = first_needed_block(hit * kBlockSize, windows_[static_cast<std::size_t>(g)]);
+    const int first = first_window_block(hit * kBlockSize, windows_[static_cast<std::size_t>(g)]);
     for (int i = 0; i < hit; ++i) {
       if (i < first) {
         table.append_gap();
@@ -100,6 +111,7 @@ int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> token
   seq.num_computed_ = hit * kBlockSize;
   seq.num_hashed_blocks_ = hit;
   move_pin(seq, path_[static_cast<std::size_t>(hit) - 1]);
+  release_slid_blocks(seq);  // what the next token doesn't see under the sequence's policy
   return seq.num_computed_;
 }
 
@@ -120,11 +132,8 @@ int KvCacheManager::num_new_blocks(const KvSequence& seq, int num_tokens, int ma
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     const BlockTable& table = seq.tables_[g];
     int growth = std::max(0, num_blocks_for(num_tokens) - table.size());
-    if (windows_[g] > 0) {
-      const int most = max_window_blocks(windows_[g], max_chunk);
-      growth = std::min(growth, std::max(0, most - table.num_held()));
-    }
-    needed += growth;
+    const int most = max_group_blocks(windows_[g], seq.policy_, num_tokens, max_chunk);
+    needed += std::min(growth, std::max(0, most - table.num_held()));
   }
   return needed;
 }
@@ -182,7 +191,8 @@ bool KvCacheManager::enter_salt(KvSequence& seq) {
 
 void KvCacheManager::hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens) {
   if (seq.num_resets_ != num_resets_) seq.hashing_ = false;
-  while (seq.hashing_ && seq.num_hashed_blocks_ < seq.num_computed_ / kBlockSize) {
+  const int end = std::min(seq.num_computed_, seq.num_exact_tokens()) / kBlockSize;
+  while (seq.hashing_ && seq.num_hashed_blocks_ < end) {
     const int block_idx = seq.num_hashed_blocks_;
     PrefixNode node = kNoNode;
     if (enter_salt(seq))
@@ -213,17 +223,28 @@ void KvCacheManager::cache_block(KvSequence& seq, int group_idx, int block_idx, 
   }
 }
 
+// Of those that are not kept at the front anyway.
+int KvCacheManager::first_needed_block(const KvSequence& seq, std::size_t group_idx,
+                                       int position) const {
+  return windows_[group_idx] > 0 ? first_window_block(position, windows_[group_idx])
+                                 : seq.policy_.first_kept(position) / kBlockSize;
+}
+
 void KvCacheManager::release_slid_blocks(KvSequence& seq) {
   for (std::size_t g = 0; g < windows_.size(); ++g) {
-    if (windows_[g] == 0) continue;
     BlockTable& table = seq.tables_[g];
-    const int first = std::min(first_needed_block(seq.num_computed_, windows_[g]), table.size());
-    while (table.first_kept() < first) pool_.release(table.drop_first());
+    const int first = std::min(first_needed_block(seq, g, seq.num_computed_), table.size());
+    while (table.first_kept() < first) {
+      const std::int32_t block = table.drop_first();
+      if (block == kNoBlock) continue;
+      gave_back_early_ = gave_back_early_ || (windows_[g] == 0 && pool_.is_cached(block));
+      pool_.release(block);
+    }
   }
 }
 
 KvSequence KvCacheManager::fork(const KvSequence& seq, int max_tokens) {
-  KvSequence child = make_sequence(max_tokens, false, seq.salt_);
+  KvSequence child = make_sequence(max_tokens, false, seq.salt_, seq.policy_);
   const int size = num_blocks_for(seq.num_computed_);
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     for (int i = 0; i < size; ++i) {
@@ -249,7 +270,9 @@ int KvCacheManager::truncate(KvSequence& seq, int num_tokens) {
   DUNLIN_CHECK(num_tokens >= 0 && num_tokens <= seq.num_computed_,
                "truncate keeps computed tokens only");
   for (std::size_t g = 0; g < windows_.size(); ++g) {
-    if (seq.tables_[g].first_kept() > first_needed_block(num_tokens, windows_[g])) num_tokens = 0;
+    const BlockTable& table = seq.tables_[g];
+    if (table.has_gap() && table.first_kept() > first_needed_block(seq, g, num_tokens))
+      num_tokens = 0;
   }
   if (num_tokens == 0) {
     free(seq);
@@ -293,6 +316,8 @@ void KvCacheManager::add_waste(const KvSequence& seq, KvWaste& waste) const {
     const BlockTable& table = seq.tables_[g];
     waste.num_slots += std::int64_t{table.num_held()} * kBlockSize;
     waste.num_empty += std::int64_t{table.size()} * kBlockSize - seq.num_computed_;
+    if (table.has_gap() && windows_[g] == 0)
+      waste.num_expired += table.num_front() * kBlockSize - seq.policy_.sinks;
     if (windows_[g] == 0 || table.num_held() == 0) continue;
     // What the next query, at num_computed, no longer sees.
     const int first_seen = std::max(0, seq.num_computed_ - windows_[g] + 1);
@@ -319,12 +344,11 @@ void KvCacheManager::move_pin(KvSequence& seq, PrefixNode node) {
   seq.last_node_ = node;
 }
 
-int KvCacheManager::max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk) {
+int KvCacheManager::max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk,
+                                            const KvPolicy& policy) {
   int most = 0;
-  for (const KvGroup& group : layout.groups) {
-    const int all = num_blocks_for(num_tokens);
-    most += group.window == 0 ? all : std::min(all, max_window_blocks(group.window, max_chunk));
-  }
+  for (const KvGroup& group : layout.groups)
+    most += max_group_blocks(group.window, policy, num_tokens, max_chunk);
   return most;
 }
 
@@ -338,12 +362,10 @@ int KvCacheManager::longest_sequence(const KvLayout& layout, std::int64_t num_bl
   return fits;
 }
 
-int KvCacheManager::max_blocks_per_sequence(int num_tokens, int max_chunk) const {
+int KvCacheManager::max_blocks_per_sequence(int num_tokens, int max_chunk,
+                                            const KvPolicy& policy) const {
   int most = 0;
-  for (const int window : windows_) {
-    const int all = num_blocks_for(num_tokens);
-    most += window == 0 ? all : std::min(all, max_window_blocks(window, max_chunk));
-  }
+  for (const int window : windows_) most += max_group_blocks(window, policy, num_tokens, max_chunk);
   return most;
 }
 
@@ -352,16 +374,18 @@ void KvCacheManager::check_integrity(std::span<const KvSequence* const> seqs) co
   index_.check_integrity();
   std::vector<int> refs(static_cast<std::size_t>(num_blocks()), 0);
   for (const KvSequence* seq : seqs) {
-    DUNLIN_CHECK(seq->num_hashed_blocks_ * kBlockSize <= seq->num_computed_,
-                 "only computed tokens are hashed");
+    DUNLIN_CHECK(seq->num_hashed_blocks_ * kBlockSize <=
+                     std::min(seq->num_computed_, seq->num_exact_tokens()),
+                 "only computed tokens are hashed, and none that a policy changed");
     for (std::size_t g = 0; g < windows_.size(); ++g) {
       const BlockTable& table = seq->tables_[g];
       DUNLIN_CHECK(table.size() == seq->tables_[0].size(), "tables are of one size");
       DUNLIN_CHECK(table.size() >= num_blocks_for(seq->num_computed_), "a token has no slot");
-      const int needed = first_needed_block(seq->num_computed_, windows_[g]);
+      const int needed = first_needed_block(*seq, g, seq->num_computed_);
       for (int i = 0; i < table.size(); ++i) {
         if (table[i] == kNoBlock) {
-          DUNLIN_CHECK(i < needed, "a block that is still read was given back");
+          DUNLIN_CHECK(i < needed && i >= table.num_front(),
+                       "a block that is still read was given back");
           continue;
         }
         ++refs[static_cast<std::size_t>(table[i])];
@@ -378,6 +402,7 @@ void KvCacheManager::check_integrity(std::span<const KvSequence* const> seqs) co
 
 // Behind a cached block of a full-attention group no descendant's block may wait for eviction.
 void KvCacheManager::check_eviction_order() const {
+  if (gave_back_early_) return;
   std::vector<bool> passed(static_cast<std::size_t>(num_blocks()), false);
   for (const std::int32_t block : pool_.free_list()) {
     passed[static_cast<std::size_t>(block)] = true;

@@ -14,6 +14,10 @@
 // block before it, releases it no later than those, and eviction takes the leaves of the tree
 // first. (Equal tokens give equal bits: design.md, Determinism.)
 //
+// A sequence's policy (kv_policy.h) says which blocks of full-attention groups are given back, and
+// up to where its blocks are those of full attention: only these enter the prefix index or come
+// from it. Blocks that a policy gives back early may be evicted before those behind them.
+//
 // Owned by the engine thread. Lack of room is an ordinary answer.
 #pragma once
 
@@ -26,6 +30,7 @@
 #include "kv/block_table.h"
 #include "kv/cache_salt.h"
 #include "kv/kv_layout.h"
+#include "kv/kv_policy.h"
 #include "kv/prefix_index.h"
 
 namespace dunlin {
@@ -43,6 +48,8 @@ class KvSequence {
   }
   int num_computed_tokens() const { return num_computed_; }
   int num_held_blocks() const;
+  // Tokens from the first on whose blocks may be shared.
+  int num_exact_tokens() const { return policy_.num_exact_tokens(); }
 
  private:
   friend class KvCacheManager;
@@ -50,6 +57,7 @@ class KvSequence {
   int num_computed_ = 0;
   int num_hashed_blocks_ = 0;  // blocks from the front that the index was told of
   CacheSalt salt_;
+  KvPolicy policy_;
   // Of the last hashed block, pinned; before the first one the root, or its child for the salt.
   PrefixNode last_node_ = kNoNode;
   bool wants_cache_ = false;      // the cache is on and was asked for
@@ -67,7 +75,7 @@ struct PrefixCacheReset {
 struct KvWaste {
   std::int64_t num_slots = 0;    // of all held blocks; a block that k sequences hold counts k times
   std::int64_t num_empty = 0;    // behind the last computed token
-  std::int64_t num_expired = 0;  // before a window, in its first block
+  std::int64_t num_expired = 0;  // before a window in its first block, or behind sinks in theirs
 };
 
 struct BlockCopy {
@@ -82,8 +90,8 @@ class KvCacheManager {
   // An empty sequence with room for tables of max_tokens, so that later calls don't allocate.
   // use_prefix_cache = false: neither matched nor remembered. Only sequences of one salt share
   // blocks through the cache.
-  KvSequence make_sequence(int max_tokens, bool use_prefix_cache = true,
-                           const CacheSalt& salt = {}) const;
+  KvSequence make_sequence(int max_tokens, bool use_prefix_cache = true, const CacheSalt& salt = {},
+                           const KvPolicy& policy = {}) const;
 
   // Takes the longest cached prefix of `tokens` that every group can serve, whole blocks, leaving
   // at least the last token to compute. Returns its length in tokens, now the sequence's
@@ -105,7 +113,7 @@ class KvCacheManager {
   KvSequence fork(const KvSequence& seq, int max_tokens);
 
   // Forgets the tokens from num_tokens on. Returns the length kept: num_tokens, or 0 where a
-  // window group has already given back what a continuation there would read (the sequence is
+  // window has already given back what a continuation there would read (the sequence is
   // then empty and may match_prefix again).
   int truncate(KvSequence& seq, int num_tokens);
 
@@ -122,7 +130,7 @@ class KvCacheManager {
   }
 
   // Adds the sequence's slots to `waste`. Behind a commit, a group of a sequence wastes less than a
-  // block at its end, and a window group less than one at its beginning.
+  // block at its end, and where a window slides less than one more.
   void add_waste(const KvSequence& seq, KvWaste& waste) const;
 
   // Copies queued by allocate() since the last clear_copies().
@@ -130,8 +138,9 @@ class KvCacheManager {
   void clear_copies() { copies_.clear(); }
 
   // Blocks that one sequence of num_tokens holds at most, computed in steps of at most max_chunk.
-  int max_blocks_per_sequence(int num_tokens, int max_chunk) const;
-  static int max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk);
+  int max_blocks_per_sequence(int num_tokens, int max_chunk, const KvPolicy& policy = {}) const;
+  static int max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk,
+                                     const KvPolicy& policy = {});
   // The longest sequence, at most `limit` tokens, that so many blocks hold; 0: not one token's.
   static int longest_sequence(const KvLayout& layout, std::int64_t num_blocks, int limit,
                               int max_chunk);
@@ -155,6 +164,7 @@ class KvCacheManager {
   void hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens);
   void cache_block(KvSequence& seq, int group_idx, int block_idx, PrefixNode node);
   void release_slid_blocks(KvSequence& seq);
+  int first_needed_block(const KvSequence& seq, std::size_t group_idx, int position) const;
   void move_pin(KvSequence& seq, PrefixNode node);
   void check_eviction_order() const;
 
@@ -163,6 +173,7 @@ class KvCacheManager {
   BlockPool pool_;
   PrefixIndex index_;
   std::uint32_t num_resets_ = 0;
+  bool gave_back_early_ = false;  // a policy did, a cached block before those behind it
   std::vector<BlockCopy> copies_;
   std::vector<PrefixNode> path_;  // scratch of match_prefix
   std::vector<int> runs_;         // [num_groups] scratch of match_prefix

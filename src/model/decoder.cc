@@ -101,8 +101,12 @@ Decoder::Decoder(ModelConfig config, Weights weights, std::unique_ptr<ThreadPool
       weights_(std::move(weights)),
       pool_(std::move(pool)),
       isa_(isa),
-      limits_{config_.vocab_size, config_.context_length, config_.hidden_size, config_.is_encoder,
-              config_.pooling},
+      limits_{.vocab_size = config_.vocab_size,
+              .context_length = config_.context_length,
+              .hidden_size = config_.hidden_size,
+              .is_encoder = config_.is_encoder,
+              .has_open_positions = !config_.learned_positions && !config_.is_encoder,
+              .pooling = config_.pooling},
       kv_layout_(dunlin::kv_layout(config_, kv_formats)),
       linear_order_(linear_order(config_, weights_)) {
   scale_norm(config_.logit_scale, weights_.output_norm);
@@ -150,6 +154,11 @@ void Decoder::check(const ForwardBatch& batch, const ForwardOutputs& outputs) co
   DUNLIN_CHECK(batch.positions.size() == batch.token_ids.size(), "one position a token");
   DUNLIN_CHECK(batch.query_start_loc.size() == num_seqs + 1, "num_seqs + 1 starts");
   DUNLIN_CHECK(batch.groups.size() == kv_layout_.groups.size(), "one table a KV group");
+  const ForwardBatch::Kept& kept = batch.kept;
+  DUNLIN_CHECK(kept.is_empty() || (kept.first.size() == batch.token_ids.size() &&
+                                   kept.sink_positions.size() == batch.token_ids.size() &&
+                                   kept.num_sinks.size() == num_seqs),
+               "what each token sees");
   for (const ForwardBatch::Group& group : batch.groups) {
     DUNLIN_CHECK(group.slot_mapping.size() == batch.token_ids.size(), "one slot a token");
     DUNLIN_CHECK(
@@ -209,6 +218,9 @@ void Decoder::embed_tokens(Step& step) {
   for (RopeTable& rope : scratch_.ropes) {
     rope_table(step.pool, rope.frequencies, step.batch.positions, rope.cos.as<float>(),
                rope.sin.as<float>());
+    if (step.batch.kept.is_empty()) continue;
+    rope_table(step.pool, rope.frequencies, step.batch.kept.sink_positions,
+               rope.sink_cos.as<float>(), rope.sink_sin.as<float>());
   }
 }
 

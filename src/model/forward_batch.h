@@ -25,6 +25,17 @@ struct ForwardBatch {
   };
   std::span<const Group> groups;  // [num_groups]
 
+  // Where layers of full attention see only some tokens (kv/kv_policy.h); all empty: nowhere.
+  struct Kept {
+    std::span<const std::int32_t> first;      // [num_tokens] the first token seen; 0: all
+    std::span<const std::int32_t> num_sinks;  // [num_seqs] tokens seen besides, where it isn't 0
+    // [num_tokens] The token's position among those that it sees, for its query of the sinks.
+    std::span<const std::int32_t> sink_positions;
+
+    bool is_empty() const { return first.empty(); }
+  };
+  Kept kept;
+
   // Rows of token_ids whose logits are wanted, ascending; often the last token of each sequence.
   std::span<const std::int32_t> logits_indices;  // [num_outputs]
 

@@ -42,16 +42,20 @@ void project(Step& step, const LayerWeights& layer) {
   step.linear({&task, 1}, num_tokens);
 }
 
-// Rotates the parts of num_heads heads that have positions; the first of them is x.
+// Rotates the parts of num_heads heads that have positions, for the token's own one or that among
+// the tokens which it sees; the first of them is x.
+enum class Positions { kOwn, kOfSinks };
 void rotate(const Step& step, int layer_idx, std::int64_t token, int num_heads, int stride,
-            float* x) {
+            float* x, Positions positions = Positions::kOwn) {
   const int rope_idx = step.config.layers[static_cast<std::size_t>(layer_idx)].rope_idx;
   if (rope_idx == kNoRope) return;
   const RopeTable& rope = step.scratch.ropes[static_cast<std::size_t>(rope_idx)];
+  const bool is_own = positions == Positions::kOwn;
   const int dims = rope.frequencies.rope_dim();
   const std::int64_t at = token * (dims / 2);
-  apply_rope(step.config.ropes[static_cast<std::size_t>(rope_idx)].style, rope.cos.as<float>() + at,
-             rope.sin.as<float>() + at, dims, num_heads, stride, x);
+  apply_rope(step.config.ropes[static_cast<std::size_t>(rope_idx)].style,
+             (is_own ? rope.cos : rope.sink_cos).as<float>() + at,
+             (is_own ? rope.sin : rope.sink_sin).as<float>() + at, dims, num_heads, stride, x);
 }
 
 // Norms the latent, rotates, stores the token, and puts each head's query where it is needed: the
@@ -68,6 +72,13 @@ void finish_token(Step& step, const LayerWeights& layer, int layer_idx, const Pa
 
   float* q = scratch.q.as<float>() + token * c.num_heads * latent.query_dim();
   float* absorbed = scratch.absorbed.as<float>() + token * c.q_size();
+  if (step.has_sink_q(layer_idx, token)) {
+    float* sink_q = step.scratch.sink_q.as<float>() + token * c.q_size() + latent.kv_rank;
+    for (std::int64_t h = 0; h < c.num_heads; ++h)
+      std::copy_n(q + h * latent.query_dim() + latent.nope_dim, latent.rope_dim,
+                  sink_q + h * c.head_dim);
+    rotate(step, layer_idx, token, c.num_heads, c.head_dim, sink_q, Positions::kOfSinks);
+  }
   rotate(step, layer_idx, token, c.num_heads, latent.query_dim(), q + latent.nope_dim);
   for (std::int64_t h = 0; h < c.num_heads; ++h, q += latent.query_dim(), absorbed += c.head_dim) {
     std::copy_n(q + latent.nope_dim, latent.rope_dim, absorbed + latent.kv_rank);
@@ -93,6 +104,20 @@ void multiply_heads(Step& step, const std::vector<LinearWeights>& heads, float* 
   step.grouped_linear(scratch.tasks, scratch.rows, num_tokens);
 }
 
+// Queries of sinks differ from the others in their rotated parts only.
+void copy_absorbed(Step& step, int layer_idx) {
+  const ModelConfig& c = step.config;
+  if (step.batch.kept.is_empty()) return;
+  for_rows(step.pool, step.batch.num_tokens(), c.q_size(), [&](std::int64_t token) {
+    if (!step.has_sink_q(layer_idx, token)) return;
+    for (std::int64_t h = 0; h < c.num_heads; ++h) {
+      const std::int64_t at = token * c.q_size() + h * c.head_dim;
+      std::copy_n(step.scratch.latent.absorbed.as<float>() + at, c.latent.kv_rank,
+                  step.scratch.sink_q.as<float>() + at);
+    }
+  });
+}
+
 }  // namespace
 
 void attend_latent(Step& step, const LayerWeights& layer, int layer_idx) {
@@ -108,6 +133,7 @@ void attend_latent(Step& step, const LayerWeights& layer, int layer_idx) {
            [&](std::int64_t token) { finish_token(step, layer, layer_idx, cache, token); });
   if (step.ends_at(layer_idx)) return;
   multiply_heads(step, layer.latent.k_b, scratch.absorbed.as<float>(), c.head_dim);
+  copy_absorbed(step, layer_idx);
 
   float* mixed = scratch.mixed.as<float>();
   step.attention(layer_idx, scratch.absorbed.as<float>(), c.q_size(), nullptr, mixed);

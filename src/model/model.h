@@ -23,6 +23,8 @@ struct ModelLimits {
   // Every token sees the whole text, which so runs in one step, and there is no head: hidden states
   // only.
   bool is_encoder = false;
+  // There is no limit to positions but training: what is far away may be given up (kv_policy.h).
+  bool has_open_positions = false;
   Pooling pooling = Pooling::kLast;  // what the checkpoint's embeddings are made of
 };
 

@@ -28,6 +28,7 @@ std::vector<SizedBuffer> buffers_of(const ModelConfig& c, std::int64_t n, StepSc
       {&scratch.attn_out, n, c.attn_out_size()},
       {&scratch.gate_up, n, 2 * ffn},
   };
+  if (!c.is_encoder) all.push_back({&scratch.sink_q, n, c.q_size()});
   if (c.parallel) all.push_back({&scratch.mlp_delta, n, c.hidden_size});
   if (!c.is_latent()) {
     all.push_back({&scratch.qkv, n, c.q_size() + 2 * c.kv_size()});
@@ -64,7 +65,7 @@ std::int64_t StepScratch::reserved_bytes(const ModelConfig& c, const KvLayout& k
   std::int64_t bytes = 0;
   for (const SizedBuffer& sized : buffers_of(c, max_tokens, none))
     bytes += sized.rows * sized.cols * kFloat;
-  for (const RopeConfig& rope : c.ropes) bytes += max_tokens * rope.dims * kFloat;
+  for (const RopeConfig& rope : c.ropes) bytes += 2 * max_tokens * rope.dims * kFloat;
   bytes += activations_bytes(max_tokens, widest_input(c), keep_float);
   if (c.is_latent()) {
     const std::int64_t rows = max_tokens * c.num_heads;
@@ -87,8 +88,8 @@ void StepScratch::reserve(const ModelConfig& c, const KvLayout& kv, int num_thre
   for (const SizedBuffer& sized : buffers_of(c, max_tokens, *this))
     *sized.buffer = floats(sized.rows, sized.cols);
   for (RopeTable& rope : ropes) {
-    rope.cos = floats(max_tokens, rope.frequencies.rope_dim() / 2);
-    rope.sin = floats(max_tokens, rope.frequencies.rope_dim() / 2);
+    for (Buffer* table : {&rope.cos, &rope.sin, &rope.sink_cos, &rope.sink_sin})
+      *table = floats(max_tokens, rope.frequencies.rope_dim() / 2);
   }
   acts.reserve(max_tokens, widest_input(c), keep_float);
   if (c.is_latent()) {
@@ -126,6 +127,7 @@ void Step::attention(int layer_idx, const float* q, std::int64_t q_stride, const
   queries.seq_lens = batch.seq_lens;
   queries.block_tables = group.block_tables;
   queries.max_blocks_per_seq = group.max_blocks_per_seq;
+  queries.kept = {batch.kept.first, batch.kept.num_sinks, scratch.sink_q.as<float>()};
   dunlin::attention(pool, isa, params, queries, kv.layer(layer_idx), out, scratch.attention);
 }
 

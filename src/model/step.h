@@ -27,7 +27,8 @@ namespace dunlin {
 // Cosines and sines of a step's positions for one of the model's RopeConfigs.
 struct RopeTable {
   RopeFrequencies frequencies;
-  Buffer cos, sin;  // [max_tokens, dims / 2] floats
+  Buffer cos, sin;            // [max_tokens, dims / 2] floats
+  Buffer sink_cos, sink_sin;  // the same of ForwardBatch::Kept::sink_positions
 };
 
 // Of latent attention (latent_attention.h). Rows of one head adjoin in `rows`.
@@ -53,6 +54,7 @@ struct StepScratch {
   Buffer residual;               // [max_tokens, hidden_size]
   Buffer delta;                  // [max_tokens, hidden_size] what a block adds to the residual
   Buffer qkv;                    // [max_tokens, q_size + 2 kv_size]; latent attention has its own
+  Buffer sink_q;                 // [max_tokens, q_size] queries of the sinks, rotated for them
   Buffer attn_out;               // [max_tokens, attn_out_size]
   Buffer gate_up;                // [max_tokens, 2 ffn_size], of the MLP or the shared expert
   Buffer mlp_delta;              // [max_tokens, hidden_size] in models with parallel blocks
@@ -89,6 +91,11 @@ struct Step {
   // Whether the layer is the last one and nothing is wanted of it but keys and values.
   bool ends_at(int layer_idx) const {
     return active_tokens.empty() && layer_idx + 1 == config.num_layers();
+  }
+  // Whether the token's query of the layer misses some tokens, and so has another one for sinks.
+  bool has_sink_q(int layer_idx, std::int64_t token) const {
+    return !batch.kept.is_empty() && batch.kept.first[static_cast<std::size_t>(token)] > 0 &&
+           config.layers[static_cast<std::size_t>(layer_idx)].window == 0;
   }
   // What a token of the batch is in the cache of a layer.
   std::span<const std::int64_t> slots(int layer_idx) const;

@@ -86,8 +86,18 @@ void add_gauges(Page& page, const EngineStats& stats, const EngineConfig& config
   const auto lost = static_cast<double>(waste.num_empty + waste.num_expired);
   page.gauge("dunlin:kv_cache_waste_perc",
              "Share of the held KV slots that no query will read: behind the last token of a "
-             "sequence, and before a window in its first block.",
+             "sequence, before a window in its first block, and behind sinks in theirs.",
              waste.num_slots > 0 ? lost / static_cast<double>(waste.num_slots) : 0);
+  for (std::size_t i = 0; i < stats.kv_policies.size(); ++i) {
+    page.gauge("dunlin:kv_policy_requests_running", "Running sequences by KV policy.",
+               stats.kv_policies[i].num_running,
+               {{"policy", std::string(name_of(static_cast<KvPolicyType>(i)))}});
+  }
+  for (std::size_t i = 0; i < stats.kv_policies.size(); ++i) {
+    page.gauge("dunlin:kv_policy_held_blocks", "KV blocks that sequences hold, by KV policy.",
+               static_cast<double>(stats.kv_policies[i].num_held_blocks),
+               {{"policy", std::string(name_of(static_cast<KvPolicyType>(i)))}});
+  }
   page.gauge("vllm:cache_config_info", "How the KV cache is set up.", 1,
              {{"block_size", "16"},
               {"num_gpu_blocks", std::to_string(stats.num_blocks)},

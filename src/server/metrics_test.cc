@@ -74,6 +74,7 @@ EngineStats busy_stats() {
   stats.num_waiting = 2;
   stats.num_blocks = 100;
   stats.num_free_blocks = 25;
+  stats.kv_policies[static_cast<std::size_t>(KvPolicyType::kWindow)] = {2, 41};
   stats.num_prompt_tokens = 70;
   stats.prefix_queries = 100;
   stats.prefix_hits = 30;
@@ -140,6 +141,9 @@ TEST(Metrics, says_what_it_was_told) {
   EXPECT_EQ(page.value("http_requests_total", "handler", "/v1/chat/completions"), 2);
   EXPECT_EQ(page.value("http_requests_total", "status", "4xx"), 1);
   EXPECT_EQ(page.value("dunlin:memory_planned_bytes", "part", "kv_cache"), 456);
+  EXPECT_EQ(page.value("dunlin:kv_policy_requests_running", "policy", "window"), 2);
+  EXPECT_EQ(page.value("dunlin:kv_policy_requests_running", "policy", "full"), 0);
+  EXPECT_EQ(page.value("dunlin:kv_policy_held_blocks", "policy", "window"), 41);
   EXPECT_EQ(page.value("process_resident_memory_bytes"), 123);
 }
 

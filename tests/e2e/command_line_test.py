@@ -75,6 +75,8 @@ class CommandLine(ChatTest):
                 (["run", self.model, "hello", "--seed", "99999999999999999999999"], 2, b"--seed: must be a whole number"),
                 (["run", self.model, "hello", "--seed", "-1"], 2, b"--seed: must be a whole number"),
                 (["serve", self.model, "--context", "99999999999"], 2, b"not in range 0 to 2147483647"),
+                (["serve", self.model, "--kv-policy", "best"], 2, b"'best' is not a KV policy; there are full, window"),
+                (["run", self.model, "hello", "--kv-policy", "window,window=40"], 2, b"multiple of 16"),
                 (["serve", self.model, "--kv-memory", "900000T"], 1, b"--kv-memory: 900000T is more than the "),
                 (["run", self.model, "hello", "--temperature", "nan"], 1, b"temperature must be in [0, 1e30], got nan"),
                 (["serve", self.model, "--chat-template", "/"], 1, b"--chat-template: can't read /"),

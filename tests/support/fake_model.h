@@ -3,8 +3,9 @@
 // a block that was given away too early gives another token. Also checks the ForwardBatch contract.
 //
 // Each token's state in a group is mixed from the token, its position and the state of the token
-// before it. A row of logits is mixed from the states of all positions that the group's window
-// lets the query see. fake_row() computes the same without any cache.
+// before it, and where a policy (kv/kv_policy.h) hides tokens from it, also from which ones. A row
+// of logits is mixed from the states of all positions that the group's window or the policy lets
+// the query see. fake_row() computes the same without any cache.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/row_maxima.h"
+#include "kv/kv_policy.h"
 #include "kv/kv_storage.h"
 #include "model/model.h"
 
@@ -42,18 +44,28 @@ inline void fake_logits(std::uint64_t hash, std::span<float> row) {
   }
 }
 
-// The row behind the last of `tokens`; windows as KvGroup::window, one an entry of the layout.
+inline std::uint64_t fake_hidden_state(std::uint64_t state, int first_kept, int num_sinks) {
+  return first_kept == 0 ? state
+                         : fake_mix(state, static_cast<std::uint64_t>(first_kept) << 32 |
+                                               static_cast<std::uint32_t>(num_sinks));
+}
+
+// The row behind the last of `tokens`; windows as KvGroup::window, one an entry of the layout. A
+// policy's window has at least two blocks.
 inline std::vector<float> fake_row(const KvLayout& layout, std::span<const TokenId> tokens,
-                                   int vocab_size) {
+                                   int vocab_size, const KvPolicy& policy = {}) {
   std::uint64_t hash = 1;
   for (int g = 0; g < static_cast<int>(layout.groups.size()); ++g) {
     const int window = layout.groups[static_cast<std::size_t>(g)].window;
     const int last = static_cast<int>(tokens.size()) - 1;
-    const int first = window == 0 ? 0 : std::max(0, last - window + 1);
+    const int kept = policy.first_kept(last);
+    const int first = window == 0 ? kept : std::max(0, last - window + 1);
     std::uint64_t state = 0;
     for (int p = 0; p <= last; ++p) {
       state = fake_state(state, g, p, tokens[static_cast<std::size_t>(p)]);
-      if (p >= first) hash = fake_mix(hash, state);
+      if (window == 0) state = fake_hidden_state(state, policy.first_kept(p), policy.sinks);
+      const bool is_sink = window == 0 && kept > 0 && p < policy.sinks;
+      if (p >= first || is_sink) hash = fake_mix(hash, state);
     }
   }
   std::vector<float> row(static_cast<std::size_t>(vocab_size));
@@ -68,7 +80,10 @@ class FakeModel final : public Model {
   // One layer for each window; 0 is full attention.
   explicit FakeModel(std::vector<int> windows, int vocab_size = 61, int context_length = 4096)
       : layout_(KvLayout::make(windows, 1, 8, 8, KvFormat::kF16)),
-        limits_{vocab_size, context_length, kHiddenSize} {}
+        limits_{.vocab_size = vocab_size,
+                .context_length = context_length,
+                .hidden_size = kHiddenSize,
+                .has_open_positions = true} {}
 
   const ModelLimits& limits() const override { return limits_; }
   const KvLayout& kv_layout() const override { return layout_; }
@@ -193,13 +208,20 @@ class FakeModel final : public Model {
         DUNLIN_CHECK(group.slot_mapping[i] / kBlockSize == table_entry(group, s, p) &&
                          group.slot_mapping[i] % kBlockSize == p % kBlockSize,
                      "slot_mapping");
-        std::uint64_t state = fake_state(p == 0 ? 0 : read(p - 1), g, p, batch.token_ids[i]);
+        const bool is_full = kv_group.window == 0 && !batch.kept.is_empty();
+        const int kept = is_full ? batch.kept.first[i] : 0;
+        const int num_sinks = kept == 0 ? 0 : batch.kept.num_sinks[static_cast<std::size_t>(s)];
+        DUNLIN_CHECK(kept == 0 || batch.kept.sink_positions[i] == p - kept + num_sinks,
+                     "sink_positions");
+        std::uint64_t state = fake_hidden_state(
+            fake_state(p == 0 ? 0 : read(p - 1), g, p, batch.token_ids[i]), kept, num_sinks);
         copy_state(layer, group.slot_mapping[i], &state, true);
-        const int from = kv_group.window == 0 ? 0 : std::max(0, p - kv_group.window + 1);
+        const int from = kv_group.window == 0 ? kept : std::max(0, p - kv_group.window + 1);
         const auto mix = [&](std::span<const std::int32_t> wanted, std::size_t& next,
                              std::vector<std::uint64_t>& hashes) {
           if (next == hashes.size() || wanted[next] != t) return;
           std::uint64_t& hash = hashes[next++];
+          for (int q = 0; q < num_sinks; ++q) hash = fake_mix(hash, read(q));
           for (int q = from; q <= p; ++q) hash = fake_mix(hash, read(q));
         };
         mix(batch.logits_indices, output, hashes_);
