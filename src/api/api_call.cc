@@ -218,9 +218,14 @@ class OpenAiCall final : public ApiCall {
 };
 
 // Refused before anything is submitted, with the word that clients look for.
-std::optional<ApiError> check_context(const Session& session, std::size_t num_prompt_tokens,
-                                      int max_tokens, const char* param) {
-  const auto context = static_cast<std::int64_t>(session.context_length());
+std::optional<ApiError> check_context(Session& session, std::size_t num_prompt_tokens,
+                                      const GenerationOptions& options, const char* param) {
+  Engine& engine = session.engine();
+  const KvPolicy policy = options.kv_policy.value_or(engine.config().kv_policy);
+  const std::int64_t context = policy.gives_back()
+                                   ? max_tokens_of(policy, engine.config(), engine.limits())
+                                   : session.context_length();
+  const int max_tokens = options.sampling.max_tokens;
   const auto num_prompt = static_cast<std::int64_t>(num_prompt_tokens);
   if (num_prompt + std::max(max_tokens, 1) <= context) return std::nullopt;
   std::string message =
@@ -291,8 +296,7 @@ ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_vie
   auto prompt = session.chat_prompt(*request->messages, *request->template_vars,
                                     request->add_generation_prompt);
   if (!prompt) return api_fail(prompt_error(prompt.error(), "messages"));
-  if (auto error =
-          check_context(session, prompt->size(), request->options.sampling.max_tokens, "messages"))
+  if (auto error = check_context(session, prompt->size(), request->options, "messages"))
     return api_fail(std::move(*error));
   auto generation = session.generate(std::move(*prompt), request->options);
   if (!generation) return api_fail(api_error_from(generation.error()));
@@ -323,8 +327,7 @@ ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::stri
     if (input.ids.empty())
       return api_fail(
           {400, "prompt is empty, and this model has no token to begin with", "prompt"});
-    if (auto error = check_context(session, input.ids.size(), request->options.sampling.max_tokens,
-                                   "prompt"))
+    if (auto error = check_context(session, input.ids.size(), request->options, "prompt"))
       return api_fail(std::move(*error));
     prompts.push_back(std::move(input.ids));
   }

@@ -62,12 +62,22 @@ struct Planned {
     if (format == "int4") return ideal_weight_sizes(model.config, isa, 4);
     return weight_sizes(model.config, isa, *QuantRecipe::find(format));
   }
+  // What a token behind `context` others reads of the cache, but for quest's first layers.
+  double policy_bytes(int context) const {
+    const auto bytes = [](std::int64_t blocks, std::int64_t block) {
+      return static_cast<double>(blocks * block);
+    };
+    if (kv_policy.gives_back())
+      return bytes(KvCacheManager::max_blocks_per_sequence(layout, context, 1, kv_policy),
+                   layout.block_bytes());
+    if (kv_policy.type != KvPolicyType::kQuest || context <= kv_policy.budget)
+      return bytes(layout.blocks_for(context), layout.block_bytes());
+    return bytes(layout.blocks_for(kv_policy.budget), layout.block_bytes()) +
+           bytes(layout.blocks_for(context), layout.block_bounds_bytes());
+  }
   // A step that gives each of `batch` sequences a token behind `context` others.
   double step_seconds(const WeightSizes& sizes, int batch, int context) const {
-    const std::int64_t blocks = kv_policy.gives_back() ? KvCacheManager::max_blocks_per_sequence(
-                                                             layout, context, 1, kv_policy)
-                                                       : layout.blocks_for(context);
-    const auto kv = static_cast<double>(blocks * layout.block_bytes());
+    const double kv = policy_bytes(context);
     return (sizes.step_bytes(model.config.moe, batch) + batch * kv) / bytes_per_s;
   }
 };

@@ -83,8 +83,9 @@ void add_session_flags(CLI::App& command, SessionFlags& flags) {
 CLI::Option& add_kv_policy_option(CLI::App& command, std::string& policy) {
   return *command
               .add_option("--kv-policy", policy,
-                          "What of a text its later tokens see: full, or "
-                          "window,sinks=4,window=1024 (a request may name its own)")
+                          "What of a text its later tokens see: full, "
+                          "window,sinks=4,window=1024 or quest,budget=2048 (a request may name its "
+                          "own)")
               ->capture_default_str()
               ->check([](const std::string& text) {
                 const auto parsed = parse_kv_policy(text);

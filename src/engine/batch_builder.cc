@@ -16,6 +16,7 @@ BatchBuilder::BatchBuilder(const SchedulerConfig& config, int num_groups, int ma
   hidden_indices_.reserve(max_tokens);
   first_kept_.reserve(max_tokens);
   sink_positions_.reserve(max_tokens);
+  page_budgets_.reserve(max_tokens);
   num_sinks_.reserve(max_seqs);
   batch_.causal = !config.whole_sequences;
   const std::size_t max_blocks = static_cast<std::size_t>(num_blocks_for(max_context));
@@ -49,6 +50,7 @@ const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
   }
   for (int g = 0; g < static_cast<int>(groups_.size()); ++g) fill_group(g, scheduled);
   fill_kept(scheduled);
+  fill_page_budgets(scheduled);
   batch_.token_ids = token_ids_;
   batch_.positions = positions_;
   batch_.query_start_loc = query_start_loc_;
@@ -79,6 +81,20 @@ void BatchBuilder::fill_kept(const ScheduledBatch& scheduled) {
     }
   }
   batch_.kept = {first_kept_, num_sinks_, sink_positions_};
+}
+
+// Empty where every query reads all that it sees.
+void BatchBuilder::fill_page_budgets(const ScheduledBatch& scheduled) {
+  page_budgets_.clear();
+  bool is_any = false;
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    for (int position = s.begin; position < s.end(); ++position) {
+      page_budgets_.push_back(s.seq->kv_policy.num_pages(position, s.seq->num_prompt_tokens));
+      is_any = is_any || page_budgets_.back() > 0;
+    }
+  }
+  batch_.page_budgets = {};
+  if (is_any) batch_.page_budgets = page_budgets_;
 }
 
 void BatchBuilder::fill_group(int group_idx, const ScheduledBatch& scheduled) {

@@ -28,6 +28,7 @@ class BatchBuilder {
 
   void fill_group(int group_idx, const ScheduledBatch& scheduled);
   void fill_kept(const ScheduledBatch& scheduled);
+  void fill_page_budgets(const ScheduledBatch& scheduled);
 
   std::vector<TokenId> token_ids_;
   std::vector<std::int32_t> positions_;
@@ -35,7 +36,7 @@ class BatchBuilder {
   std::vector<std::int32_t> seq_lens_;
   std::vector<std::int32_t> logits_indices_;
   std::vector<std::int32_t> hidden_indices_;
-  std::vector<std::int32_t> first_kept_, num_sinks_, sink_positions_;
+  std::vector<std::int32_t> first_kept_, num_sinks_, sink_positions_, page_budgets_;
   std::vector<GroupArrays> arrays_;
   std::vector<ForwardBatch::Group> groups_;
   ForwardBatch batch_;

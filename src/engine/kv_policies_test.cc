@@ -16,7 +16,8 @@ using testing::random_prompt;
 
 constexpr KvPolicy kWindow{KvPolicyType::kWindow, 4, 32};
 constexpr KvPolicy kOtherWindow{KvPolicyType::kWindow, 20, 48};
-constexpr KvPolicy kPolicies[] = {{}, kWindow, kOtherWindow};
+constexpr KvPolicy kQuest{.type = KvPolicyType::kQuest, .budget = 48};
+constexpr KvPolicy kPolicies[] = {{}, kWindow, kOtherWindow, kQuest};
 
 EngineRequest with(EngineRequest request, const KvPolicy& policy) {
   request.kv_policy = policy;
@@ -28,21 +29,21 @@ TEST(KvPolicies, EachRequestGetsItsOwnInOneBatch) {
     // Few blocks, so that some are preempted.
     const std::vector<int> windows = {0, 24};
     CoreHarness harness(windows, {.max_context = 400, .max_seqs = 6, .max_batch_tokens = chunk},
-                        36);
+                        24);
     std::vector<RequestId> ids;
     for (unsigned i = 0; i < 12; ++i) {
-      const auto prompt = random_prompt(i / 3, 30 + static_cast<int>(i / 3) * 37);
-      ids.push_back(harness.add(with(make_request(prompt, 90), kPolicies[i % 3])));
+      const auto prompt = random_prompt(i / 4, 30 + static_cast<int>(i / 4) * 37);
+      ids.push_back(harness.add(with(make_request(prompt, 90), kPolicies[i % 4])));
       harness.step();
     }
     harness.run_all();
     for (unsigned i = 0; i < 12; ++i) {
-      const auto prompt = random_prompt(i / 3, 30 + static_cast<int>(i / 3) * 37);
-      EXPECT_EQ(harness.tokens(ids[i]), expected_output(windows, prompt, 90, kPolicies[i % 3]))
+      const auto prompt = random_prompt(i / 4, 30 + static_cast<int>(i / 4) * 37);
+      EXPECT_EQ(harness.tokens(ids[i]), expected_output(windows, prompt, 90, kPolicies[i % 4]))
           << "request " << i << ", chunk " << chunk;
     }
     EXPECT_GT(harness.core().stats().num_preemptions, 0u) << chunk;
-    EXPECT_EQ(harness.core().stats().num_free_blocks, 36);
+    EXPECT_EQ(harness.core().stats().num_free_blocks, 24);
   }
 }
 
@@ -60,6 +61,7 @@ TEST(KvPolicies, ThePrefixCacheServesOnlyWhatFullAttentionWrote) {
   EXPECT_EQ(ask({}), 192);
   EXPECT_EQ(ask(kWindow), 32);
   EXPECT_EQ(ask(kOtherWindow), 64);
+  EXPECT_EQ(ask(kQuest), 192);
   EXPECT_EQ(ask({}), 192);
 }
 
@@ -161,7 +163,7 @@ class KvPolicyModels : public ::testing::TestWithParam<ModelCase> {
     request.sampling.temperature = 1;
     request.sampling.seed = i;
     request.sampling.num_logprobs = 1;
-    return with(std::move(request), kPolicies[(i + 1) % 3]);
+    return with(std::move(request), kPolicies[(i + 1) % 4]);
   }
   static std::vector<float> logprobs(CoreHarness& harness, RequestId id) {
     std::vector<float> all;

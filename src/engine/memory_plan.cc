@@ -54,6 +54,8 @@ MemoryPlan MemoryPlanner::with_blocks(std::int64_t num_blocks) const {
   plan.kv = num_blocks * layout_.block_bytes();
   const auto groups = static_cast<std::int64_t>(layout_.groups.size());
   plan.overhead += num_blocks * (kBytesPerBlock + kBlockSize * kBytesPerToken / groups);
+  if (kv_policy_.type == KvPolicyType::kQuest)
+    plan.overhead += num_blocks * layout_.block_bounds_bytes();
   return plan;
 }
 

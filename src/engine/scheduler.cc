@@ -181,7 +181,7 @@ bool Scheduler::admit_next() {
 void Scheduler::make_kv(Sequence& seq) {
   if (seq.has_kv) return;
   seq.kv = kv_.make_sequence(seq.num_max_tokens(), seq.uses_prefix_cache(), seq.cache_salt,
-                             seq.kv_policy);
+                             seq.kv_policy, seq.num_prompt_tokens);
   seq.has_kv = true;
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/attention_plan.h"
 #include "kernels/float_kernels.h"
 #include "kernels/kv_codec.h"
+#include "kernels/page_selection.h"
 
 namespace dunlin {
 namespace {
@@ -86,7 +87,7 @@ enum class Part { kKept, kSinks };
 
 // What a row of the tile sees of the part.
 AttentionRange range_of(const Call& call, const Tile& tile, int token, Part part) {
-  if (tile.first_member >= 0) return {tile.begin, tile.end};
+  if (tile.first_member >= 0 || tile.is_selected) return {tile.begin, tile.end};
   if (part == Part::kSinks) return {0, call.batch.num_sinks(tile.seq, token)};
   return visible_range(call.params, call.batch, call.layer, tile.seq, token);
 }
@@ -117,7 +118,9 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
   }
   rows.tile = {
       .layer = &call.layer,
-      .blocks = call.batch.block_tables.data() + tile.seq * call.batch.max_blocks_per_seq,
+      .blocks = tile.is_selected
+                    ? call.batch.selection->pages(tile.first_token, tile.kv_head).data()
+                    : call.batch.block_tables.data() + tile.seq * call.batch.max_blocks_per_seq,
       .kv_head = tile.kv_head,
       .num_kv_heads = tile.num_kv_heads,
       .num_rows = tile.rows_of_kv_head(),

@@ -5,6 +5,9 @@
 //
 // over the positions j that the query at position p may see: j <= p (causal), j > p - window.
 //
+// Where blocks are selected for a query (AttentionBatch::selection), positions are those in the row
+// of selected blocks, for the splits too.
+//
 // Of a sequence with kept tokens (KeptTokens) a query sees the newest ones, and besides the first
 // few, with a query of its own for these: rotated as if what lies between were not there. They make
 // a partial before all others.
@@ -47,6 +50,8 @@ struct KeptTokens {
   bool is_empty() const { return first.empty(); }
 };
 
+class PageSelection;
+
 struct AttentionBatch {
   const float* q = nullptr;                 // [num_tokens, num_heads, head_dim_k], after RoPE
   std::int64_t q_stride = 0;                // elements from a token's queries to the next token's
@@ -56,6 +61,8 @@ struct AttentionBatch {
   std::span<const std::int32_t> block_tables;     // [num_seqs, max_blocks_per_seq]; -1: not there
   std::int64_t max_blocks_per_seq = 0;
   KeptTokens kept{};  // empty: everything
+  // Not null: queries that read only some blocks (page_selection.h), each by itself for a KV head.
+  const PageSelection* selection = nullptr;
 
   // The first token that the query sees but for sinks, and the number of these, for a layer without
   // a window.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/attention_plan.h"
+#include "kernels/page_selection.h"
 
 namespace dunlin {
 
@@ -125,18 +126,28 @@ class AttentionFixture {
     return p;
   }
 
+  // From now on queries from this token on read num_pages blocks at most.
+  void select(int num_pages, int from_token) {
+    num_pages_ = num_pages;
+    select_from_ = from_token;
+  }
+  const PageSelection& selection() const { return selection_; }
+
   // Rows of all spans' queries, one after another, [count * heads * dim_v].
   std::vector<float> run(const FloatKernels& kernels, const AttentionParams& params,
                          const std::vector<QuerySpan>& spans, ThreadPool& pool) {
     std::vector<float> q;
     std::vector<float> sink_q;
     std::vector<std::int32_t> positions, starts = {0}, lens, tables, first, sinks;
+    budgets_.clear();
     for (const QuerySpan& span : spans) {
       for (int t = span.first; t < span.first + span.count; ++t) {
         const std::vector<float> x = query(span.seq, t);
         q.insert(q.end(), x.begin(), x.end());
         q.insert(q.end(), 3, std::numeric_limits<float>::quiet_NaN());  // stride beyond the row
         positions.push_back(t);
+        const bool is_sparse = t >= select_from_ && t / kKvBlockSize + 1 > num_pages_;
+        budgets_.push_back(is_sparse ? num_pages_ : 0);
         first.push_back(first_kept(span.seq, t));
         const std::vector<float> nothing(x.size(), std::numeric_limits<float>::quiet_NaN());
         const std::vector<float> y = first.back() > 0 ? sink_query(span.seq, t) : nothing;
@@ -166,6 +177,18 @@ class AttentionFixture {
     scratch_.reserve(pool.num_threads(), static_cast<std::int64_t>(positions.size()),
                      static_cast<std::int64_t>(spans.size()), shape_.heads, shape_.kv_heads,
                      shape_.dim_k, shape_.dim_v);
+    if (num_pages_ > 0) {
+      const auto num_blocks =
+          static_cast<std::size_t>(arena_.size()) / static_cast<std::size_t>(layer_.block_stride);
+      bounds_.resize(num_blocks *
+                     static_cast<std::size_t>(shape_.kv_heads * PageBounds::stride(shape_.dim_k)));
+      bounds_known_.resize(num_blocks);
+      selection_.reserve(pool.num_threads(), static_cast<std::int64_t>(positions.size()),
+                         shape_.kv_heads, shape_.dim_k, shape_.heads);
+      selection_.select_with(pool, kernels, params, batch, layer_, budgets_,
+                             {bounds_.data(), bounds_known_.data()});
+      batch.selection = &selection_;
+    }
     std::vector<float> out(positions.size() * static_cast<std::size_t>(shape_.heads * shape_.dim_v),
                            -777.0f);
     attention_with(pool, kernels, params, batch, layer_, out.data(), scratch_);
@@ -198,6 +221,11 @@ class AttentionFixture {
   PagedKvLayer layer_;
   Buffer arena_;
   AttentionScratch scratch_;
+  int num_pages_ = 0, select_from_ = 0;  // 0 pages: all are read
+  std::vector<std::int32_t> budgets_;
+  std::vector<std::uint16_t> bounds_;
+  std::vector<std::uint8_t> bounds_known_;
+  PageSelection selection_;
 };
 
 }  // namespace dunlin

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/page_selection.h"
 #include "kernels/scratch_sizes.h"
 
 namespace dunlin {
@@ -34,6 +35,12 @@ std::int64_t splits_of(const AttentionBatch& batch, const PagedKvLayer& layer) {
     splits += (seen + kAttentionSplit - 1) / kAttentionSplit;
   }
   return splits;
+}
+
+// Query heads of a tile: all of a KV head's, or equal parts of them.
+int heads_per_tile(int group) {
+  const int cuts = (group + kMaxTileRows - 1) / kMaxTileRows;
+  return (group + cuts - 1) / cuts;
 }
 
 std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
@@ -174,18 +181,42 @@ void AttentionScratch::Plan::add_prefix_tiles(const AttentionParams& params,
   }
 }
 
+void AttentionScratch::Plan::add_selected_tiles(const AttentionParams& params,
+                                                const AttentionBatch& batch,
+                                                const PagedKvLayer& layer, int seq, int token) {
+  const int group = params.num_heads / layer.num_kv_heads;
+  AttentionPlanTile tile{};
+  tile.seq = seq;
+  tile.first_member = -1;
+  tile.num_kv_heads = 1;
+  tile.first_token = token;
+  tile.num_tokens = 1;
+  tile.end =
+      batch.selection->num_positions(token, batch.positions[static_cast<std::size_t>(token)]);
+  tile.is_selected = true;
+  tile.begin_row = tile.partial_row = -1;
+  for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; ++tile.kv_head) {
+    for (tile.first_head = 0; tile.first_head < group; tile.first_head += heads_per_tile(group)) {
+      tile.num_heads = std::min(heads_per_tile(group), group - tile.first_head);
+      own_.tiles.push_back(tile);
+    }
+  }
+}
+
 // Last tokens first: in a long prompt they see the most, and the longest work should begin early.
 void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const AttentionBatch& batch,
                                        const PagedKvLayer& layer, int seq, bool join_kv_heads) {
   const int seq_begin = batch.query_start_loc[static_cast<std::size_t>(seq)];
-  const int seq_end = batch.query_start_loc[static_cast<std::size_t>(seq) + 1];
+  int seq_end = batch.query_start_loc[static_cast<std::size_t>(seq) + 1];
+  while (batch.selection != nullptr && seq_end > seq_begin &&
+         batch.selection->is_sparse(seq_end - 1)) {
+    add_selected_tiles(params, batch, layer, seq, --seq_end);
+  }
   const int group = params.num_heads / layer.num_kv_heads;
   const int tokens_per_tile = std::max(1, kMaxTileRows / group);
-  const int head_cuts = (group + kMaxTileRows - 1) / kMaxTileRows;
-  const int heads_per_tile = (group + head_cuts - 1) / head_cuts;
   const int rows = (seq_end - seq_begin) * group;
   const int member = shared_.member_of(seq);
-  const int joined = join_kv_heads && rows <= kMaxJoinedRows
+  const int joined = join_kv_heads && rows > 0 && rows <= kMaxJoinedRows
                          ? std::min(layer.num_kv_heads, kMaxTileRows / rows)
                          : 1;
   for (int end = seq_end; end > seq_begin; end -= tokens_per_tile) {
@@ -203,8 +234,8 @@ void AttentionScratch::Plan::add_tiles(const AttentionParams& params, const Atte
     tile.num_sinks = layer.window > 0 ? 0 : batch.num_sinks(seq, end - 1);
     for (tile.kv_head = 0; tile.kv_head < layer.num_kv_heads; tile.kv_head += joined) {
       tile.num_kv_heads = std::min(joined, layer.num_kv_heads - tile.kv_head);
-      for (tile.first_head = 0; tile.first_head < group; tile.first_head += heads_per_tile) {
-        tile.num_heads = std::min(heads_per_tile, group - tile.first_head);
+      for (tile.first_head = 0; tile.first_head < group; tile.first_head += heads_per_tile(group)) {
+        tile.num_heads = std::min(heads_per_tile(group), group - tile.first_head);
         own_.tiles.push_back(tile);
       }
     }

@@ -39,6 +39,7 @@ struct AttentionPlanTile {
   std::int32_t begin, end;   // positions that any of them sees
   std::int32_t num_sinks;    // positions [0, num_sinks) that its last token sees besides
   std::int64_t begin_row;    // of head 0 in the states of prefixes; -1: begins with nothing
+  bool is_selected;          // one token, over its selected blocks
   std::int64_t partial_row;  // -1: runs in one piece; else where its partials begin
 
   int rows_of_kv_head() const { return num_tokens * num_heads; }
@@ -109,6 +110,8 @@ struct AttentionScratch::Plan {
   void add_prefix_tiles(const AttentionParams& params, const PagedKvLayer& layer);
   void add_tiles(const AttentionParams& params, const AttentionBatch& batch,
                  const PagedKvLayer& layer, int seq, bool join_kv_heads);
+  void add_selected_tiles(const AttentionParams& params, const AttentionBatch& batch,
+                          const PagedKvLayer& layer, int seq, int token);
   void cut_into_works(AttentionStage& stage, std::int64_t row_cost, int num_threads);
 
   SharedPrefixes shared_;

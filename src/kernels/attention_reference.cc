@@ -5,6 +5,7 @@
 
 #include "kernels/attention_plan.h"
 #include "kernels/kv_codec.h"
+#include "kernels/page_selection.h"
 
 namespace dunlin {
 namespace {
@@ -48,15 +49,14 @@ struct Unit {
 
 using Runs = std::array<Running, kMaxTileRows>;
 
-// The positions of `range`, with the unit's queries q [num_heads, head_dim_k].
-void take_in_range(const AttentionParams& params, const AttentionBatch& batch,
-                   const PagedKvLayer& layer, const Unit& unit, const AttentionRange& range,
-                   const float* queries, float* keys, Runs& runs, double* o) {
+// The positions of `range` in a row of blocks, with the unit's queries q [num_heads, head_dim_k].
+void take_in_range(const AttentionParams& params, const PagedKvLayer& layer, const Unit& unit,
+                   const AttentionRange& range, const std::int32_t* blocks, const float* queries,
+                   float* keys, Runs& runs, double* o) {
   const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
   float* values = keys + kKvBlockSize * dim_k;
   for (std::int64_t b = range.begin / kKvBlockSize; b * kKvBlockSize < range.end; ++b) {
-    const auto entry = static_cast<std::size_t>(unit.seq * batch.max_blocks_per_seq + b);
-    const std::byte* block = layer.base + batch.block_tables[entry] * layer.block_stride;
+    const std::byte* block = layer.base + blocks[b] * layer.block_stride;
     read_block(layer, block, unit.kv_head, keys, values);
     const std::int64_t t0 = std::max<std::int64_t>(0, range.begin - b * kKvBlockSize);
     const std::int64_t t1 = std::min<std::int64_t>(kKvBlockSize, range.end - b * kKvBlockSize);
@@ -80,15 +80,21 @@ void attend(const AttentionParams& params, const AttentionBatch& batch, const Pa
   const std::int64_t dim_k = layer.head_dim_k, dim_v = layer.head_dim_v;
   Runs runs{};
   std::fill_n(o, unit.num_heads * dim_v, 0.0);
+  const std::int32_t* table = batch.block_tables.data() + unit.seq * batch.max_blocks_per_seq;
+  const float* q = batch.q + unit.token * batch.q_stride + unit.first_head * dim_k;
   const int num_sinks = layer.window > 0 ? 0 : batch.num_sinks(unit.seq, unit.token);
   if (num_sinks > 0) {
     const std::int64_t row = std::int64_t{unit.token} * params.num_heads + unit.first_head;
-    take_in_range(params, batch, layer, unit, {0, num_sinks}, batch.kept.sink_q + row * dim_k, keys,
+    take_in_range(params, layer, unit, {0, num_sinks}, table, batch.kept.sink_q + row * dim_k, keys,
                   runs, o);
   }
-  take_in_range(params, batch, layer, unit,
-                visible_range(params, batch, layer, unit.seq, unit.token),
-                batch.q + unit.token * batch.q_stride + unit.first_head * dim_k, keys, runs, o);
+  AttentionRange range = visible_range(params, batch, layer, unit.seq, unit.token);
+  if (batch.selection != nullptr && batch.selection->is_sparse(unit.token)) {
+    table = batch.selection->pages(unit.token, unit.kv_head).data();
+    range = {0, batch.selection->num_positions(
+                    unit.token, batch.positions[static_cast<std::size_t>(unit.token)])};
+  }
+  take_in_range(params, layer, unit, range, table, q, keys, runs, o);
   for (int h = 0; h < unit.num_heads; ++h) {
     const int head = unit.first_head + h;
     Running& run = runs[static_cast<std::size_t>(h)];

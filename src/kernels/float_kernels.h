@@ -59,6 +59,9 @@ struct FloatKernels {
   void (*exp_below)(const float* x, float shift, std::int64_t n, float* y);
   // Arguments of kernels/kv_write.h.
   void (*kv_write)(const PagedKvLayer& layer, std::int64_t slot, const float* k, const float* v);
+  // The greatest of the products of `bounds` [n], halves, with each row of q [num_rows, n]; n is a
+  // multiple of 16.
+  float (*page_score)(const std::uint16_t* bounds, const float* q, int num_rows, std::int64_t n);
 
   // Makes q_codes of a tile's q; null where products are of floats.
   void (*prepare_queries)(const AttentionTile& tile);

@@ -97,6 +97,16 @@ void kv_write_row(const PagedKvLayer& layer, std::int64_t slot, const float* k, 
   if (!layer.values_in_keys) write_values(layer.v, block + layer.v_offset, token, v);
 }
 
+float page_score_rows(const std::uint16_t* bounds, const float* q, int num_rows, std::int64_t n) {
+  double best = -std::numeric_limits<double>::infinity();
+  for (int r = 0; r < num_rows; ++r, q += n) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) sum += double{q[i]} * f16_to_f32(bounds[i]);
+    best = std::max(best, sum);
+  }
+  return static_cast<float>(best);
+}
+
 }  // namespace
 
 const FloatKernels& reference_float_kernels() {
@@ -109,6 +119,7 @@ const FloatKernels& reference_float_kernels() {
       .softcap = softcap_row,
       .exp_below = exp_below_row,
       .kv_write = kv_write_row,
+      .page_score = page_score_rows,
       .prepare_queries = nullptr,
       .attend_split = nullptr,
       .merge_partial = nullptr,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/page_selection.h"
+
 namespace dunlin {
 namespace {
 
@@ -47,7 +49,8 @@ void SharedPrefixes::find(const AttentionParams& params, const AttentionBatch& b
     const auto i = static_cast<std::size_t>(seq);
     const bool is_decode = batch.query_start_loc[i + 1] - batch.query_start_loc[i] == 1;
     if (is_decode && position_of(batch, seq) + 1 >= kAttentionSplit &&
-        batch.first_kept(batch.query_start_loc[i]) == 0)
+        batch.first_kept(batch.query_start_loc[i]) == 0 &&
+        (batch.selection == nullptr || !batch.selection->is_sparse(batch.query_start_loc[i])))
       first_ids_[i] = batch.block_tables[i * static_cast<std::size_t>(batch.max_blocks_per_seq)];
   }
   for (int seq = 0; seq + 1 < num_seqs; ++seq) {

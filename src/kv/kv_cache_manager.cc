@@ -52,7 +52,8 @@ KvCacheManager::KvCacheManager(const KvLayout& layout, int num_blocks, bool pref
 }
 
 KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache,
-                                         const CacheSalt& salt, const KvPolicy& policy) const {
+                                         const CacheSalt& salt, const KvPolicy& policy,
+                                         int num_prompt_tokens) const {
   KvSequence seq;
   seq.tables_.resize(windows_.size());
   for (std::size_t g = 0; g < windows_.size(); ++g) {
@@ -60,6 +61,7 @@ KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache,
     if (windows_[g] == 0) seq.tables_[g].keep_front(policy.num_sink_blocks());
   }
   seq.policy_ = policy;
+  seq.num_exact_ = policy.num_exact_tokens(num_prompt_tokens);
   seq.wants_cache_ = seq.hashing_ = prefix_cache_ && use_prefix_cache;
   seq.num_resets_ = num_resets_;
   seq.salt_ = salt;
@@ -257,6 +259,7 @@ KvSequence KvCacheManager::fork(const KvSequence& seq, int max_tokens) {
       }
     }
   }
+  child.num_exact_ = seq.num_exact_;
   child.num_computed_ = seq.num_computed_;
   child.num_hashed_blocks_ = seq.num_hashed_blocks_;
   child.wants_cache_ = seq.wants_cache_;

@@ -49,7 +49,7 @@ class KvSequence {
   int num_computed_tokens() const { return num_computed_; }
   int num_held_blocks() const;
   // Tokens from the first on whose blocks may be shared.
-  int num_exact_tokens() const { return policy_.num_exact_tokens(); }
+  int num_exact_tokens() const { return num_exact_; }
 
  private:
   friend class KvCacheManager;
@@ -58,6 +58,7 @@ class KvSequence {
   int num_hashed_blocks_ = 0;  // blocks from the front that the index was told of
   CacheSalt salt_;
   KvPolicy policy_;
+  int num_exact_ = 0;
   // Of the last hashed block, pinned; before the first one the root, or its child for the salt.
   PrefixNode last_node_ = kNoNode;
   bool wants_cache_ = false;      // the cache is on and was asked for
@@ -91,7 +92,7 @@ class KvCacheManager {
   // use_prefix_cache = false: neither matched nor remembered. Only sequences of one salt share
   // blocks through the cache.
   KvSequence make_sequence(int max_tokens, bool use_prefix_cache = true, const CacheSalt& salt = {},
-                           const KvPolicy& policy = {}) const;
+                           const KvPolicy& policy = {}, int num_prompt_tokens = 0) const;
 
   // Takes the longest cached prefix of `tokens` that every group can serve, whole blocks, leaving
   // at least the last token to compute. Returns its length in tokens, now the sequence's

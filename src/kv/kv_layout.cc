@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "kernels/page_bounds.h"
 
 namespace dunlin {
 
@@ -71,6 +72,11 @@ std::int64_t KvLayout::layer_bytes_per_token() const {
 
 std::int64_t KvLayout::block_bytes() const {
   return kBlockSize * layers_per_block * layer_bytes_per_token();
+}
+
+std::int64_t KvLayout::block_bounds_bytes() const {
+  constexpr std::int64_t kHalf = 2;
+  return layers_per_block * num_kv_heads * PageBounds::stride(head_dim_k) * kHalf;
 }
 
 std::int64_t KvLayout::blocks_for(std::int64_t num_tokens) const {

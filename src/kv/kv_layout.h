@@ -54,6 +54,8 @@ struct KvLayout {
   std::int64_t layer_value_bytes_per_token() const;
   std::int64_t layer_bytes_per_token() const;
   std::int64_t block_bytes() const;  // kBlockSize tokens of layers_per_block layers
+  // What is known of a block's keys where a policy selects pages (kernels/page_selection.h).
+  std::int64_t block_bounds_bytes() const;
   // Blocks that a sequence of num_tokens holds over all groups, windows honoured.
   std::int64_t blocks_for(std::int64_t num_tokens) const;
   // KV bytes per token before any window is full: all layers. LLaMA-7B f16: 512 KiB.

@@ -12,7 +12,7 @@
 namespace dunlin {
 namespace {
 
-constexpr std::string_view kNames[kNumKvPolicies] = {"full", "window"};
+constexpr std::string_view kNames[kNumKvPolicies] = {"full", "window", "quest"};
 
 // "name=number".
 Outcome read_number(std::string_view text, KvPolicy& policy) {
@@ -39,8 +39,19 @@ int KvPolicy::first_kept(int position) const {
   return first > sinks ? first : 0;
 }
 
-int KvPolicy::num_exact_tokens() const {
-  return type == KvPolicyType::kWindow ? window + sinks / kBlockSize * kBlockSize : kUnbounded;
+int KvPolicy::num_pages(int position, int num_prompt_tokens) const {
+  if (type != KvPolicyType::kQuest || position < num_prompt_tokens) return 0;
+  const int pages = budget / kBlockSize;
+  return position / kBlockSize + 1 > pages ? pages : 0;
+}
+
+int KvPolicy::num_exact_tokens(int num_prompt_tokens) const {
+  switch (type) {
+    case KvPolicyType::kFull: return kUnbounded;
+    case KvPolicyType::kWindow: return window + sinks / kBlockSize * kBlockSize;
+    case KvPolicyType::kQuest: return std::max(budget, num_prompt_tokens);
+  }
+  return 0;
 }
 
 int KvPolicy::num_sink_blocks() const { return gives_back() ? num_blocks_for(sinks) : 0; }
@@ -55,14 +66,25 @@ int KvPolicy::max_blocks(int num_tokens, int max_chunk) const {
 
 bool KvPolicy::operator==(const KvPolicy& other) const {
   if (type != other.type) return false;
-  return type == KvPolicyType::kFull || (sinks == other.sinks && window == other.window);
+  switch (type) {
+    case KvPolicyType::kFull: return true;
+    case KvPolicyType::kWindow: return sinks == other.sinks && window == other.window;
+    case KvPolicyType::kQuest: return budget == other.budget;
+  }
+  return false;
 }
 
 std::vector<KvPolicyNumber> numbers_of(KvPolicy& policy) {
   constexpr int kMaxSinks = 1024, kMaxWindow = 1 << 20;
-  if (policy.type == KvPolicyType::kFull) return {};
-  return {{"sinks", &policy.sinks, 0, kMaxSinks, 1},
-          {"window", &policy.window, kBlockSize, kMaxWindow, kBlockSize}};
+  switch (policy.type) {
+    case KvPolicyType::kFull: break;
+    case KvPolicyType::kWindow:
+      return {{"sinks", &policy.sinks, 0, kMaxSinks, 1},
+              {"window", &policy.window, kBlockSize, kMaxWindow, kBlockSize}};
+    case KvPolicyType::kQuest:
+      return {{"budget", &policy.budget, 2 * kBlockSize, kMaxWindow, kBlockSize}};
+  }
+  return {};
 }
 
 Outcome validate(KvPolicy policy) {

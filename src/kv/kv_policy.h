@@ -5,6 +5,9 @@
 //   window   the first `sinks` tokens and the newest `window` ones (Xiao et al., "Efficient
 //            streaming language models with attention sinks", 2023); the others' blocks go back to
 //            the pool, so the text may be longer than the model's context
+//   quest    the prompt sees every token; a token of the answer reads of each KV head only the
+//            pages (blocks) that can matter most to it, `budget` tokens in all (Tang et al.,
+//            "Quest: query-aware sparsity for efficient long-context LLM inference", 2024)
 //
 // All that others know of a policy is what the functions below say: numbers of tokens and blocks.
 // They depend on nothing but absolute positions, so that neither chunking, nor the batch around a
@@ -23,21 +26,24 @@
 
 namespace dunlin {
 
-enum class KvPolicyType { kFull, kWindow };
-inline constexpr int kNumKvPolicies = 2;
+enum class KvPolicyType { kFull, kWindow, kQuest };
+inline constexpr int kNumKvPolicies = 3;
 
 struct KvPolicy {
   KvPolicyType type = KvPolicyType::kFull;
   int sinks = 4;      // kWindow
   int window = 1024;  // kWindow; whole blocks
+  int budget = 2048;  // kQuest; whole blocks
 
   static constexpr int kUnbounded = INT_MAX;
 
   // A query at `position` sees the first sinks tokens and those from here on; 0: all.
   int first_kept(int position) const;
+  // Blocks that a query at `position` reads of each KV head; 0: all.
+  int num_pages(int position, int num_prompt_tokens) const;
   // Tokens of which every layer's keys and values are those of full attention, bit for bit. Only
   // their blocks are shared through the prefix cache.
-  int num_exact_tokens() const;
+  int num_exact_tokens(int num_prompt_tokens) const;
   bool gives_back() const { return type == KvPolicyType::kWindow; }
   int num_sink_blocks() const;  // at the front of a table, never given back
   // Blocks that a sequence of num_tokens holds at most in a group of full attention, computed in

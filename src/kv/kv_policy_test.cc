@@ -26,15 +26,16 @@ TEST(KvPolicy, WindowsMoveByWholeBlocks) {
 TEST(KvPolicy, TokensAreExactWhileNothingIsMissed) {
   for (const int sinks : {0, 1, 4, 15, 16, 20, 33}) {
     const KvPolicy policy{KvPolicyType::kWindow, sinks, 48};
-    const int exact = policy.num_exact_tokens();
+    const int exact = policy.num_exact_tokens(0);
     EXPECT_EQ(policy.first_kept(exact - 1), 0) << sinks;
     EXPECT_GT(policy.first_kept(exact), 0) << sinks;
   }
-  EXPECT_EQ(KvPolicy{}.num_exact_tokens(), KvPolicy::kUnbounded);
+  EXPECT_EQ(KvPolicy{}.num_exact_tokens(0), KvPolicy::kUnbounded);
 }
 
 TEST(KvPolicy, ReadsWhatItWrites) {
-  for (const char* text : {"full", "window,sinks=0,window=16", "window,sinks=4,window=1024"}) {
+  for (const char* text :
+       {"full", "quest,budget=32", "window,sinks=0,window=16", "window,sinks=4,window=1024"}) {
     const auto policy = parse_kv_policy(text);
     ASSERT_TRUE(policy) << text;
     EXPECT_EQ(to_string(*policy), text);
@@ -45,13 +46,14 @@ TEST(KvPolicy, ReadsWhatItWrites) {
 
 TEST(KvPolicy, RefusesWhatItDoesNotKnow) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "there are full, window"},  {"Window", "there are full, window"},
-      {"full,sinks=4", "sinks=4"},     {"window,", "''"},
-      {"window,budget=3", "budget=3"}, {"window,sinks", "no whole number"},
-      {"window,sinks=", "no whole"},   {"window,sinks=4x", "no whole"},
-      {"window,sinks=-1", "sinks"},    {"window,sinks=99999999999", "no whole"},
-      {"window,window=0", "window"},   {"window,window=40", "multiple of 16"},
-      {"window,sinks=1025", "1024"},
+      {"", "there are full, window, quest"}, {"Window", "there are full, window"},
+      {"full,sinks=4", "sinks=4"},           {"window,", "''"},
+      {"window,budget=3", "budget=3"},       {"window,sinks", "no whole number"},
+      {"window,sinks=", "no whole"},         {"window,sinks=4x", "no whole"},
+      {"window,sinks=-1", "sinks"},          {"window,sinks=99999999999", "no whole"},
+      {"window,window=0", "window"},         {"window,window=40", "multiple of 16"},
+      {"window,sinks=1025", "1024"},         {"quest,budget=16", "budget"},
+      {"quest,window=64", "window=64"},
   };
   for (const auto& [text, part] : cases) {
     const auto policy = parse_kv_policy(text);
@@ -59,6 +61,19 @@ TEST(KvPolicy, RefusesWhatItDoesNotKnow) {
     EXPECT_NE(policy.error().message().find(part), std::string::npos)
         << text << ": " << policy.error().message();
   }
+}
+
+TEST(KvPolicy, QuestReadsAllForAPromptAndItsBudgetBehind) {
+  const KvPolicy quest{.type = KvPolicyType::kQuest, .budget = 64};
+  for (int position = 0; position < 300; ++position) {
+    EXPECT_EQ(quest.num_pages(position, 100), position < 100 ? 0 : 4) << position;
+    EXPECT_EQ(quest.num_pages(position, 10), position < 64 ? 0 : 4) << position;
+    EXPECT_EQ(quest.first_kept(position), 0);
+  }
+  EXPECT_EQ(quest.num_exact_tokens(100), 100);
+  EXPECT_EQ(quest.num_exact_tokens(10), 64);
+  EXPECT_EQ(quest.max_blocks(1000, 16), num_blocks_for(1000));
+  EXPECT_EQ(*parse_kv_policy("quest"), KvPolicy{.type = KvPolicyType::kQuest});
 }
 
 // One sequence over a group of full attention and one with a window of its own.
@@ -105,13 +120,13 @@ TEST_P(WindowSequence, SharesOnlyWhatFullAttentionWouldWrite) {
   ASSERT_TRUE(kv.allocate(lossy, kMaxTokens));
   kv.commit(lossy, tokens_, kMaxTokens);
   KvSequence full = kv.make_sequence(kMaxTokens);
-  EXPECT_LE(kv.match_prefix(full, tokens_), policy.num_exact_tokens());
+  EXPECT_LE(kv.match_prefix(full, tokens_), policy.num_exact_tokens(0));
   kv.free(full);
   kv.free(lossy);
 
   ASSERT_TRUE(kv.allocate(full, kMaxTokens));
   kv.commit(full, tokens_, kMaxTokens);
-  const int exact = policy.num_exact_tokens() / kBlockSize * kBlockSize;
+  const int exact = policy.num_exact_tokens(0) / kBlockSize * kBlockSize;
   EXPECT_EQ(kv.match_prefix(lossy, tokens_), exact) << "the window's group serves it";
   EXPECT_LE(lossy.table(0).num_held(), (policy.sinks + policy.window) / kBlockSize + 1);
   kv.check_integrity(std::vector<const KvSequence*>{&lossy, &full});

@@ -8,7 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
+#include "kernels/page_bounds.h"
 #include "kernels/paged_kv.h"
 #include "kv/kv_layout.h"
 #include "tensor/buffer.h"
@@ -27,6 +30,12 @@ class KvStorage {
   // Model layer `layer_idx` as the attention kernels see it; valid while the storage lives.
   PagedKvLayer layer(int layer_idx);
 
+  // What is known of the pages of a layer's keys (kernels/page_selection.h). Takes memory only
+  // where somebody asks for it.
+  PageBounds page_bounds(int layer_idx);
+  // The blocks of these slots are about to be written.
+  void note_writes(std::span<const std::int64_t> slots);
+
   // Copy-on-write: block `to` becomes equal to block `from`, all its layers.
   void copy_block(std::int32_t from, std::int32_t to);
 
@@ -36,7 +45,11 @@ class KvStorage {
  private:
   KvLayout layout_;
   std::int32_t num_blocks_ = 0;
+  void forget_bounds(std::int32_t block_id);
+
   Buffer arena_;
+  Buffer bounds_;                           // [layers_per_block, num_blocks] as PageBounds has them
+  std::vector<std::uint8_t> bounds_known_;  // the same
 };
 
 }  // namespace dunlin

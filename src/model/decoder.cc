@@ -155,6 +155,8 @@ void Decoder::check(const ForwardBatch& batch, const ForwardOutputs& outputs) co
   DUNLIN_CHECK(batch.query_start_loc.size() == num_seqs + 1, "num_seqs + 1 starts");
   DUNLIN_CHECK(batch.groups.size() == kv_layout_.groups.size(), "one table a KV group");
   const ForwardBatch::Kept& kept = batch.kept;
+  DUNLIN_CHECK(batch.page_budgets.empty() || batch.page_budgets.size() == batch.token_ids.size(),
+               "how much each token reads");
   DUNLIN_CHECK(kept.is_empty() || (kept.first.size() == batch.token_ids.size() &&
                                    kept.sink_positions.size() == batch.token_ids.size() &&
                                    kept.num_sinks.size() == num_seqs),
@@ -276,6 +278,7 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, const ForwardOut
   ++counters_.num_forwards;
   if (batch.num_tokens() == 0) return;
   find_active_tokens(batch);
+  for (const ForwardBatch::Group& group : batch.groups) kv.note_writes(group.slot_mapping);
   Step step{*pool_, isa_, config_, batch, kv, scratch_, linear_order_, active_tokens_};
   ActiveRows rows{batch.num_tokens()};
   float* delta = scratch_.delta.as<float>();

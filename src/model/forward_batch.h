@@ -35,6 +35,9 @@ struct ForwardBatch {
     bool is_empty() const { return first.empty(); }
   };
   Kept kept;
+  // [num_tokens] Blocks that the token's query reads of each KV head, in layers of full attention
+  // behind the first ones; 0: all. Of one sequence those with 0 come first. Empty: all have 0.
+  std::span<const std::int32_t> page_budgets;
 
   // Rows of token_ids whose logits are wanted, ascending; often the last token of each sequence.
   std::span<const std::int32_t> logits_indices;  // [num_outputs]

@@ -101,6 +101,7 @@ void StepScratch::reserve(const ModelConfig& c, const KvLayout& kv, int num_thre
   }
   attention.reserve(num_threads, max_tokens, max_seqs, c.num_heads, kv.num_kv_heads, kv.head_dim_k,
                     kv.head_dim_v);
+  selection.reserve(num_threads, max_tokens, kv.num_kv_heads, kv.head_dim_k, c.num_heads);
   moe.reserve(c.moe, c.hidden_size, max_tokens, keep_float);
 }
 
@@ -128,7 +129,13 @@ void Step::attention(int layer_idx, const float* q, std::int64_t q_stride, const
   queries.block_tables = group.block_tables;
   queries.max_blocks_per_seq = group.max_blocks_per_seq;
   queries.kept = {batch.kept.first, batch.kept.num_sinks, scratch.sink_q.as<float>()};
-  dunlin::attention(pool, isa, params, queries, kv.layer(layer_idx), out, scratch.attention);
+  const PagedKvLayer layer = kv.layer(layer_idx);
+  if (!batch.page_budgets.empty() && layer_idx >= kDenseLayers && layer.window == 0) {
+    scratch.selection.select(pool, isa, params, queries, layer, batch.page_budgets,
+                             kv.page_bounds(layer_idx));
+    queries.selection = &scratch.selection;
+  }
+  dunlin::attention(pool, isa, params, queries, layer, out, scratch.attention);
 }
 
 Norm Step::norm(const NormWeights& weights) const {

@@ -14,6 +14,7 @@
 #include "kernels/attention.h"
 #include "kernels/gemm.h"
 #include "kernels/norm.h"
+#include "kernels/page_selection.h"
 #include "kernels/rope.h"
 #include "kv/kv_storage.h"
 #include "model/config.h"
@@ -61,6 +62,7 @@ struct StepScratch {
   Activations acts;              // input of the next linear layers
   std::vector<RopeTable> ropes;  // as ModelConfig::ropes; frequencies are set by the decoder
   AttentionScratch attention;
+  PageSelection selection;
   LatentScratch latent;
   MoeScratch moe;
 };
@@ -92,6 +94,9 @@ struct Step {
   bool ends_at(int layer_idx) const {
     return active_tokens.empty() && layer_idx + 1 == config.num_layers();
   }
+  // Layers whose queries read all pages (ForwardBatch::page_budgets): which ones matter shows only
+  // behind the first two.
+  static constexpr int kDenseLayers = 2;
   // Whether the token's query of the layer misses some tokens, and so has another one for sinks.
   bool has_sink_q(int layer_idx, std::int64_t token) const {
     return !batch.kept.is_empty() && batch.kept.first[static_cast<std::size_t>(token)] > 0 &&

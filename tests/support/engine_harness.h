@@ -37,9 +37,11 @@ inline std::vector<TokenId> expected_output(const std::vector<int>& windows,
                                             std::vector<TokenId> tokens, int max_tokens,
                                             const KvPolicy& policy = {}) {
   const FakeModel model(windows);
+  const int num_prompt_tokens = static_cast<int>(tokens.size());
   std::vector<TokenId> output;
   for (int i = 0; i < max_tokens; ++i) {
-    const auto row = fake_row(model.kv_layout(), tokens, model.limits().vocab_size, policy);
+    const auto row =
+        fake_row(model.kv_layout(), tokens, model.limits().vocab_size, policy, num_prompt_tokens);
     output.push_back(row_argmax(row));
     tokens.push_back(output.back());
   }

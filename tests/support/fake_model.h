@@ -3,7 +3,8 @@
 // a block that was given away too early gives another token. Also checks the ForwardBatch contract.
 //
 // Each token's state in a group is mixed from the token, its position and the state of the token
-// before it, and where a policy (kv/kv_policy.h) hides tokens from it, also from which ones. A row
+// before it, and where a policy (kv/kv_policy.h) hides tokens from it, also from which ones (or how
+// many pages it reads; which ones is not imitated). A row
 // of logits is mixed from the states of all positions that the group's window or the policy lets
 // the query see. fake_row() computes the same without any cache.
 #pragma once
@@ -53,7 +54,8 @@ inline std::uint64_t fake_hidden_state(std::uint64_t state, int first_kept, int 
 // The row behind the last of `tokens`; windows as KvGroup::window, one an entry of the layout. A
 // policy's window has at least two blocks.
 inline std::vector<float> fake_row(const KvLayout& layout, std::span<const TokenId> tokens,
-                                   int vocab_size, const KvPolicy& policy = {}) {
+                                   int vocab_size, const KvPolicy& policy = {},
+                                   int num_prompt_tokens = 0) {
   std::uint64_t hash = 1;
   for (int g = 0; g < static_cast<int>(layout.groups.size()); ++g) {
     const int window = layout.groups[static_cast<std::size_t>(g)].window;
@@ -63,7 +65,10 @@ inline std::vector<float> fake_row(const KvLayout& layout, std::span<const Token
     std::uint64_t state = 0;
     for (int p = 0; p <= last; ++p) {
       state = fake_state(state, g, p, tokens[static_cast<std::size_t>(p)]);
-      if (window == 0) state = fake_hidden_state(state, policy.first_kept(p), policy.sinks);
+      if (window == 0) {
+        state = fake_hidden_state(state, policy.first_kept(p), policy.sinks);
+        state = fake_hidden_state(state, policy.num_pages(p, num_prompt_tokens), 0);
+      }
       const bool is_sink = window == 0 && kept > 0 && p < policy.sinks;
       if (p >= first || is_sink) hash = fake_mix(hash, state);
     }
@@ -215,6 +220,8 @@ class FakeModel final : public Model {
                      "sink_positions");
         std::uint64_t state = fake_hidden_state(
             fake_state(p == 0 ? 0 : read(p - 1), g, p, batch.token_ids[i]), kept, num_sinks);
+        if (kv_group.window == 0 && !batch.page_budgets.empty())
+          state = fake_hidden_state(state, batch.page_budgets[i], 0);
         copy_state(layer, group.slot_mapping[i], &state, true);
         const int from = kv_group.window == 0 ? kept : std::max(0, p - kv_group.window + 1);
         const auto mix = [&](std::span<const std::int32_t> wanted, std::size_t& next,
