@@ -26,7 +26,8 @@ struct SessionFlags {
 };
 
 // Adds MODEL and --quantize --context --threads --max-seqs --memory --kv-memory --isa
-// --cache-type-k --cache-type-v --kv-policy --chat-template --offline, each with its DUNLIN_* variable.
+// --cache-type-k --cache-type-v --kv-policy --chat-template --offline, each with its DUNLIN_*
+// variable.
 void add_session_flags(CLI::App& command, SessionFlags& flags);
 
 // Adds --kv-policy, checked as parse_kv_policy() reads it.

@@ -81,7 +81,7 @@ TEST(Perplexity, IsThatOfTheSecondHalvesOfTheChunks) {
 }
 
 TEST(Perplexity, OfStretchesGoesOnBehindTheContextUnderAWindow) {
-  EngineConfig config{.max_context = 48, .max_seqs = 1, .max_batch_tokens = 40};
+  EngineConfig config{.max_context = 96, .max_seqs = 1, .max_batch_tokens = 40};
   config.kv_policy = {KvPolicyType::kWindow, 4, 32};
   auto engine =
       Engine::create(std::make_unique<testing::FakeModel>(std::vector<int>{0}, 258), config);
