@@ -67,6 +67,8 @@ class KvFormats(unittest.TestCase):
                 for name in ("f16", "int8", "int4"):
                     with RunningServer(DUNLIN, self.model, *flags_of((name, name)), "--prefix-cache-dir", disk) as server:
                         choice, cached = ask(server, ids)
+                        if turn == 0:
+                            server.wait_metric("dunlin:prefix_disk_blocks_written_total", 13)
                     self.assertEqual(cached > 0, turn == 1, name)
                     self.assertEqual(first.setdefault(name, choice), choice, name)
 
