@@ -103,7 +103,8 @@ class Warmer {
       done_ = 0;
     }
     const std::size_t size = worker_.warm_size.load(std::memory_order_relaxed);
-    if (done_ >= size) return cpu_relax();
+    // The two words are set one after the other: a size may be seen before its first range.
+    if (begin == nullptr || done_ >= size) return cpu_relax();
     for (int line = 0; line < 8; ++line, done_ += 64) __builtin_prefetch(begin + done_, 0, 2);
   }
 
