@@ -228,4 +228,23 @@ class AttentionFixture {
   PageSelection selection_;
 };
 
+// Tokens first .. first + count - 1 of sequence 0, one thread, in chunks of 37 and of 1 between
+// tokens of sequences 1 (of 891 or more) and 2 (of 659 or more): their outputs side by side.
+inline std::vector<float> run_chunks_in_company(AttentionFixture& fixture,
+                                                const FloatKernels& kernels, int first, int count) {
+  ThreadPool single(1);
+  const auto row_size = static_cast<std::ptrdiff_t>(fixture.shape().heads) * fixture.shape().dim_v;
+  std::vector<float> parts(static_cast<std::size_t>(row_size * count));
+  const int end = first + count;
+  for (int t = first; t < end;) {
+    const int size = std::min(t % 3 == 0 ? 1 : 37, end - t);
+    const std::vector<QuerySpan> spans = {{1, 888, 3}, {0, t, size}, {2, 650, 9}};
+    const auto got = fixture.run(kernels, fixture.params(), spans, single);
+    std::copy_n(got.begin() + 3 * row_size, row_size * size,
+                parts.begin() + row_size * (t - first));
+    t += size;
+  }
+  return parts;
+}
+
 }  // namespace dunlin

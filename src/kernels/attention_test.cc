@@ -152,22 +152,12 @@ TEST_P(AttentionTable, KeptTokensAreThoseOfTheReference) {
 }
 
 TEST_P(AttentionTable, KeptTokensDependOnNoCompanyChunksOrThreads) {
-  ThreadPool pool(2), single(1);
+  ThreadPool pool(2);
   AttentionFixture fixture({.heads = 14, .kv_heads = 2}, {900, 900, 700});
   fixture.keep(0, 4, 256);
   fixture.keep(2, 20, 32);
   const Floats whole = fixture.run(fast(), fixture.params(), {{0, 200, 600}}, pool);
-  const auto row_size = whole.size() / 600;
-  Floats parts;
-  for (int t = 200; t < 800;) {
-    const int count = std::min(t % 3 == 0 ? 1 : 37, 800 - t);
-    const std::vector<QuerySpan> spans = {{1, 888, 3}, {0, t, count}, {2, 650, 9}};
-    const Floats got = fixture.run(fast(), fixture.params(), spans, single);
-    const auto first = got.begin() + static_cast<std::ptrdiff_t>(3 * row_size);
-    parts.insert(parts.end(), first, first + static_cast<std::ptrdiff_t>(row_size) * count);
-    t += count;
-  }
-  EXPECT_EQ(parts, whole);
+  EXPECT_EQ(run_chunks_in_company(fixture, fast(), 200, 600), whole);
 }
 
 TEST_P(AttentionTable, MixesStorageFormats) {

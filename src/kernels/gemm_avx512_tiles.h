@@ -22,6 +22,35 @@ struct DirectSource {
   }
 };
 
+// Tokens that run over one unpacked strip: their accumulators take 8 KiB.
+constexpr std::int64_t kGroupTokens = 128;
+
+template <int offset, int g, typename Packed>
+DUNLIN_INLINE void put_group(const Packed& packed, std::byte* out) {
+  __m512i codes = packed.template group<g>();
+  if constexpr (offset != 0) {
+    codes = _mm512_sub_epi8(codes, _mm512_set1_epi8(static_cast<char>(offset)));
+  }
+  _mm512_storeu_si512(out + g * 64, codes);
+}
+
+// The codes of a strip less an offset, 512 bytes a block.
+template <typename Format, int offset>
+DUNLIN_INLINE void unpack_codes(const std::byte* bits, int num_blocks, std::byte* out) {
+  const DirectSource<Format> packed_at{bits};
+  for (int block = 0; block < num_blocks; ++block, out += UnpackedCodes::kBlockBytes) {
+    const auto packed = packed_at(block);
+    put_group<offset, 0>(packed, out);
+    put_group<offset, 1>(packed, out);
+    put_group<offset, 2>(packed, out);
+    put_group<offset, 3>(packed, out);
+    put_group<offset, 4>(packed, out);
+    put_group<offset, 5>(packed, out);
+    put_group<offset, 6>(packed, out);
+    put_group<offset, 7>(packed, out);
+  }
+}
+
 DUNLIN_INLINE SpacedTokens tokens_in_place(const PanelJob& job, StripRange range,
                                            std::int64_t token) {
   const ActivationBlock* x = job.x.blocks + token * job.x.stride + range.first_block;

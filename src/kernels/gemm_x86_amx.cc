@@ -9,8 +9,6 @@ namespace {
 // With at most this many tokens AVX-512 unpacks codes in registers, which is faster than one tile.
 template <typename Format>
 constexpr std::int64_t kDirectTokens = 16;
-// Tokens that run over one unpacked strip: their accumulators take 8 KiB.
-constexpr std::int64_t kGroupTokens = 128;
 static_assert(kGroupTokens % SpacedTokens::kCount == 0);
 
 // Unpacked codes, signed.
@@ -25,26 +23,8 @@ struct Strip {
     const std::byte* next;  // unused: the unpacking loop runs ahead of itself
   };
 
-  template <int g, typename Packed>
-  static DUNLIN_INLINE void put(const Packed& packed, std::byte* out) {
-    const __m512i offset = _mm512_set1_epi8(static_cast<char>(kOffset<Format>));
-    _mm512_store_si512(out + g * 64, _mm512_sub_epi8(packed.template group<g>(), offset));
-  }
-
   void unpack(const std::byte* bits, int num_blocks) {
-    const DirectSource<Format> packed_at{bits};
-    for (int block = 0; block < num_blocks; ++block) {
-      const auto packed = packed_at(block);
-      std::byte* out = codes + block * UnpackedCodes::kBlockBytes;
-      put<0>(packed, out);
-      put<1>(packed, out);
-      put<2>(packed, out);
-      put<3>(packed, out);
-      put<4>(packed, out);
-      put<5>(packed, out);
-      put<6>(packed, out);
-      put<7>(packed, out);
-    }
+    unpack_codes<Format, kOffset<Format>>(bits, num_blocks, codes);
   }
 };
 

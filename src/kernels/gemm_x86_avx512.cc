@@ -9,8 +9,6 @@ namespace {
 // a strip is unpacked once into the first-level cache.
 template <typename Format>
 constexpr std::int64_t kDirectTokens = 32;
-// Tokens that run over one unpacked strip: their accumulators take 8 KiB.
-constexpr std::int64_t kGroupTokens = 128;
 
 template <typename Format>
 struct Strip {
@@ -32,25 +30,8 @@ struct Strip {
     }
   };
 
-  template <int g, typename Packed>
-  static DUNLIN_INLINE void put(const Packed& packed, std::byte* out) {
-    _mm512_storeu_si512(out + g * 64, packed.template group<g>());
-  }
-
   void unpack(const std::byte* bits, int num_blocks) {
-    const DirectSource<Format> packed_at{bits};
-    for (int block = 0; block < num_blocks; ++block) {
-      const auto packed = packed_at(block);
-      std::byte* out = codes + block * UnpackedCodes::kBlockBytes;
-      put<0>(packed, out);
-      put<1>(packed, out);
-      put<2>(packed, out);
-      put<3>(packed, out);
-      put<4>(packed, out);
-      put<5>(packed, out);
-      put<6>(packed, out);
-      put<7>(packed, out);
-    }
+    unpack_codes<Format, 0>(bits, num_blocks, codes);
   }
 };
 
