@@ -42,22 +42,6 @@ void project(Step& step, const LayerWeights& layer) {
   step.linear({&task, 1}, num_tokens);
 }
 
-// Rotates the parts of num_heads heads that have positions, for the token's own one or that among
-// the tokens which it sees; the first of them is x.
-enum class Positions { kOwn, kOfSinks };
-void rotate(const Step& step, int layer_idx, std::int64_t token, int num_heads, int stride,
-            float* x, Positions positions = Positions::kOwn) {
-  const int rope_idx = step.config.layers[static_cast<std::size_t>(layer_idx)].rope_idx;
-  if (rope_idx == kNoRope) return;
-  const RopeTable& rope = step.scratch.ropes[static_cast<std::size_t>(rope_idx)];
-  const bool is_own = positions == Positions::kOwn;
-  const int dims = rope.frequencies.rope_dim();
-  const std::int64_t at = token * (dims / 2);
-  apply_rope(step.config.ropes[static_cast<std::size_t>(rope_idx)].style,
-             (is_own ? rope.cos : rope.sink_cos).as<float>() + at,
-             (is_own ? rope.sin : rope.sink_sin).as<float>() + at, dims, num_heads, stride, x);
-}
-
 // Norms the latent, rotates, stores the token, and puts each head's query where it is needed: the
 // rotated part behind the room for the absorbed one, the rest into the rows of k_b.
 void finish_token(Step& step, const LayerWeights& layer, int layer_idx, const PagedKvLayer& cache,
@@ -67,7 +51,7 @@ void finish_token(Step& step, const LayerWeights& layer, int layer_idx, const Pa
   LatentScratch& scratch = step.scratch.latent;
   float* kv = scratch.kv.as<float>() + token * c.head_dim;
   normalize(step.isa, rms(step, layer.latent.kv_a_norm), kv, latent.kv_rank, kv);
-  rotate(step, layer_idx, token, 1, c.head_dim, kv + latent.kv_rank);
+  step.rotate(layer_idx, token, Positions::kOwn, 1, c.head_dim, kv + latent.kv_rank);
   kv_write(step.isa, cache, step.slots(layer_idx)[static_cast<std::size_t>(token)], kv, nullptr);
 
   float* q = scratch.q.as<float>() + token * c.num_heads * latent.query_dim();
@@ -77,9 +61,10 @@ void finish_token(Step& step, const LayerWeights& layer, int layer_idx, const Pa
     for (std::int64_t h = 0; h < c.num_heads; ++h)
       std::copy_n(q + h * latent.query_dim() + latent.nope_dim, latent.rope_dim,
                   sink_q + h * c.head_dim);
-    rotate(step, layer_idx, token, c.num_heads, c.head_dim, sink_q, Positions::kOfSinks);
+    step.rotate(layer_idx, token, Positions::kOfSinks, c.num_heads, c.head_dim, sink_q);
   }
-  rotate(step, layer_idx, token, c.num_heads, latent.query_dim(), q + latent.nope_dim);
+  step.rotate(layer_idx, token, Positions::kOwn, c.num_heads, latent.query_dim(),
+              q + latent.nope_dim);
   for (std::int64_t h = 0; h < c.num_heads; ++h, q += latent.query_dim(), absorbed += c.head_dim) {
     std::copy_n(q + latent.nope_dim, latent.rope_dim, absorbed + latent.kv_rank);
     scratch.rows.set_row(step.isa, h * step.batch.num_tokens() + token, q);

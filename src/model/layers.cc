@@ -35,44 +35,24 @@ void norm_heads(const Step& step, const NormWeights& weights, int num_heads, flo
     normalize(step.isa, norm, x, c.head_dim, x);
 }
 
-// Keys lie behind the queries, so one call rotates both.
-void rotate(const Step& step, int rope_idx, std::int64_t token, float* q) {
-  if (rope_idx == kNoRope) return;
-  const ModelConfig& c = step.config;
-  const RopeTable& rope = step.scratch.ropes[static_cast<std::size_t>(rope_idx)];
-  const int rope_dim = rope.frequencies.rope_dim();
-  const std::int64_t at = token * (rope_dim / 2);
-  apply_rope(c.ropes[static_cast<std::size_t>(rope_idx)].style, rope.cos.as<float>() + at,
-             rope.sin.as<float>() + at, rope_dim, c.num_heads + c.num_kv_heads, c.head_dim, q);
-}
-
-// The same queries once more, for the sinks; before rotate().
-void rotate_for_sinks(const Step& step, int rope_idx, std::int64_t token, const float* q) {
-  const ModelConfig& c = step.config;
-  float* sink_q = step.scratch.sink_q.as<float>() + token * c.q_size();
-  std::copy_n(q, c.q_size(), sink_q);
-  if (rope_idx == kNoRope) return;
-  const RopeTable& rope = step.scratch.ropes[static_cast<std::size_t>(rope_idx)];
-  const int rope_dim = rope.frequencies.rope_dim();
-  const std::int64_t at = token * (rope_dim / 2);
-  apply_rope(c.ropes[static_cast<std::size_t>(rope_idx)].style, rope.sink_cos.as<float>() + at,
-             rope.sink_sin.as<float>() + at, rope_dim, c.num_heads, c.head_dim, sink_q);
-}
-
 // Norms and rotates the queries and keys of every token and stores its K and V.
 void finish_qkv(Step& step, const LayerWeights& weights, int layer_idx) {
   const ModelConfig& c = step.config;
   const PagedKvLayer cache = step.kv.layer(layer_idx);
   const std::span<const std::int64_t> slots = step.slots(layer_idx);
-  const int rope_idx = c.layers[static_cast<std::size_t>(layer_idx)].rope_idx;
   const std::int64_t stride = c.q_size() + 2 * c.kv_size();
   for_rows(step.pool, step.batch.num_tokens(), stride, [&](std::int64_t token) {
     float* q = step.scratch.qkv.as<float>() + token * stride;
     float* k = q + c.q_size();
     norm_heads(step, weights.q_norm, c.num_heads, q);
     norm_heads(step, weights.k_norm, c.num_kv_heads, k);
-    if (step.has_sink_q(layer_idx, token)) rotate_for_sinks(step, rope_idx, token, q);
-    rotate(step, rope_idx, token, q);
+    if (step.has_sink_q(layer_idx, token)) {
+      float* sink_q = step.scratch.sink_q.as<float>() + token * c.q_size();
+      std::copy_n(q, c.q_size(), sink_q);
+      step.rotate(layer_idx, token, Positions::kOfSinks, c.num_heads, c.head_dim, sink_q);
+    }
+    // Keys lie behind the queries, so one call rotates both.
+    step.rotate(layer_idx, token, Positions::kOwn, c.num_heads + c.num_kv_heads, c.head_dim, q);
     for (std::size_t i = 0; i < weights.common_keys.size(); ++i) k[i] -= weights.common_keys[i];
     kv_write(step.isa, cache, slots[static_cast<std::size_t>(token)], k, k + c.kv_size());
   });

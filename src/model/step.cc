@@ -105,6 +105,19 @@ void StepScratch::reserve(const ModelConfig& c, const KvLayout& kv, int num_thre
   moe.reserve(c.moe, c.hidden_size, max_tokens, keep_float);
 }
 
+void Step::rotate(int layer_idx, std::int64_t token, Positions positions, int num_heads, int stride,
+                  float* x) const {
+  const int rope_idx = config.layers[static_cast<std::size_t>(layer_idx)].rope_idx;
+  if (rope_idx == kNoRope) return;
+  const RopeTable& rope = scratch.ropes[static_cast<std::size_t>(rope_idx)];
+  const bool is_own = positions == Positions::kOwn;
+  const int dims = rope.frequencies.rope_dim();
+  const std::int64_t at = token * (dims / 2);
+  apply_rope(config.ropes[static_cast<std::size_t>(rope_idx)].style,
+             (is_own ? rope.cos : rope.sink_cos).as<float>() + at,
+             (is_own ? rope.sin : rope.sink_sin).as<float>() + at, dims, num_heads, stride, x);
+}
+
 std::span<const std::int64_t> Step::slots(int layer_idx) const {
   const KvLayerPlace& place = kv.layout().places[static_cast<std::size_t>(layer_idx)];
   return batch.groups[static_cast<std::size_t>(place.group_idx)].slot_mapping;

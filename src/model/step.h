@@ -67,6 +67,9 @@ struct StepScratch {
   MoeScratch moe;
 };
 
+// Whose positions: the token's own, or ForwardBatch::Kept::sink_positions.
+enum class Positions { kOwn, kOfSinks };
+
 // The matrices of a phase of linear layers: what they read, in the order in which a step runs them.
 // Empty for a phase that takes matrices by its tokens.
 using LinearOrder = std::vector<std::vector<GemmTask>>;
@@ -102,6 +105,10 @@ struct Step {
     return !batch.kept.is_empty() && batch.kept.first[static_cast<std::size_t>(token)] > 0 &&
            config.layers[static_cast<std::size_t>(layer_idx)].window == 0;
   }
+  // Rotates num_heads heads, `stride` floats apart, of which x is the first, by the token's
+  // position or by the one that sinks see it at. Nothing in layers without RoPE.
+  void rotate(int layer_idx, std::int64_t token, Positions positions, int num_heads, int stride,
+              float* x) const;
   // What a token of the batch is in the cache of a layer.
   std::span<const std::int64_t> slots(int layer_idx) const;
   // Attention of the batch over the layer's cache: out [num_tokens, num_heads, head_dim_v].
