@@ -51,7 +51,7 @@ struct BlockStep {
 
   template <int set>
   DUNLIN_INLINE void start(const SpacedTokens& x, const std::byte* codes) {
-    multiply<set>(x.first, x.stride_bytes, codes, dots);
+    multiply<set>(x.first(), x.stride_bytes, codes, dots);
   }
   DUNLIN_INLINE void finish(const StripScales& scales, int block, const SpacedTokens& x,
                             __m512 (&acc)[SpacedTokens::kCount]) const {
@@ -68,8 +68,8 @@ struct BlockStep<Format, true> {
 
   template <int set>
   DUNLIN_INLINE void start(const SpacedTokens& x, const std::byte* codes) {
-    multiply<set>(x.first, x.stride_bytes, codes, dots[0]);
-    multiply<set>(x.first + 16, x.stride_bytes, codes + 256, dots[1]);
+    multiply<set>(x.first(), x.stride_bytes, codes, dots[0]);
+    multiply<set>(x.first() + 16, x.stride_bytes, codes + 256, dots[1]);
   }
   DUNLIN_INLINE void finish(const StripScales& scales, int block, const SpacedTokens& x,
                             __m512 (&acc)[SpacedTokens::kCount]) const {

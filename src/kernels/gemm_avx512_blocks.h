@@ -168,19 +168,17 @@ struct RowTokens {
 
 struct SpacedTokens {
   static constexpr int kCount = 16;
-  const std::byte* first;
   std::int64_t stride_bytes;
   const std::byte* fours[4];  // every fourth row
 
-  DUNLIN_INLINE SpacedTokens(const void* row, std::int64_t stride)
-      : first(static_cast<const std::byte*>(row)), stride_bytes(stride) {
-    for (int i = 0; i < 4; ++i) fours[i] = first + 4 * i * stride;
+  DUNLIN_INLINE SpacedTokens(const void* row, std::int64_t stride) : stride_bytes(stride) {
+    for (int i = 0; i < 4; ++i) fours[i] = static_cast<const std::byte*>(row) + 4 * i * stride;
   }
+  DUNLIN_INLINE const std::byte* first() const { return fours[0]; }
   DUNLIN_INLINE const ActivationBlock* operator[](int t) const {
     return reinterpret_cast<const ActivationBlock*>(fours[t / 4] + t % 4 * stride_bytes);
   }
   DUNLIN_INLINE void advance() {
-    first += sizeof(ActivationBlock);
     for (auto& four : fours) four += sizeof(ActivationBlock);
   }
   // The same, so that the compiler computes addresses anew: it would keep all 16 in memory.
