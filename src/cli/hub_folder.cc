@@ -10,6 +10,7 @@
 #include "base/mapped_file.h"
 #include "base/quote.h"
 #include "cli/progress.h"
+#include "model/open_model.h"
 
 namespace dunlin::cli {
 namespace {
@@ -70,6 +71,25 @@ Result<std::set<std::string>> files_of_index(const fs::path& path) {
   return files;
 }
 
+// What says whether the model can be used at all: before gigabytes of it are fetched.
+Outcome fetch_description(const Fetcher& fetcher, const std::string& repo, const fs::path& folder) {
+  DUNLIN_TRY(fetcher.fetch("config.json", true));
+  const auto described = describe_model((folder / "config.json").string());
+  if (!described) {
+    // It may be mended there; nothing of value is lost.
+    std::error_code ignored;
+    fs::remove(folder / "config.json", ignored);
+    return tl::unexpected<Status>(described.error());
+  }
+  DUNLIN_ASSIGN(has_tokenizer, fetcher.fetch("tokenizer.json", false));
+  if (has_tokenizer) return {};
+  return fail(
+      StatusCode::kNotFound,
+      fmt::format("{} has no tokenizer.json, the only kind of vocabulary read from folders; "
+                  "none of its weights were fetched",
+                  repo));
+}
+
 }  // namespace
 
 bool hub_folder_is_complete(const fs::path& folder) {
@@ -80,9 +100,9 @@ bool hub_folder_is_complete(const fs::path& folder) {
 Outcome fetch_hub_folder(const std::string& repo, const fs::path& folder,
                          const HubFileRequest& request, bool quiet) {
   const Fetcher fetcher(repo, folder, request, quiet);
-  DUNLIN_TRY(fetcher.fetch("config.json", true));
+  DUNLIN_TRY(fetch_description(fetcher, repo, folder));
   for (const char* file :
-       {"generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"})
+       {"generation_config.json", "tokenizer_config.json", "chat_template.jinja"})
     DUNLIN_TRY(fetcher.fetch(file, false));
   std::error_code ignored;
   DUNLIN_ASSIGN(has_modules, fetcher.fetch("modules.json", false));

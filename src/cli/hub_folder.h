@@ -19,7 +19,8 @@ bool hub_folder_is_complete(const std::filesystem::path& folder);
 
 // Fetches config.json, the tokenizer's files and the safetensors (one file, or those that the index
 // names) into `folder`, which exists. Files that are there already are kept; one that the
-// repository lacks is kNotFound only where a model can't do without it.
+// repository lacks is kNotFound only where a model can't do without it. Weights come last, and
+// only of a model that can be loaded as far as config.json tells.
 Outcome fetch_hub_folder(const std::string& repo, const std::filesystem::path& folder,
                          const HubFileRequest& request, bool quiet);
 

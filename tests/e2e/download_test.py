@@ -4,6 +4,7 @@ Usage: download_test.py PATH_TO_DUNLIN"""
 
 import hashlib
 import http.server
+import json
 import os
 import pathlib
 import re
@@ -18,14 +19,21 @@ CONTENT = bytes(i * 7 % 251 for i in range(300_000))
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 INDEX = "model.safetensors.index.json"
+CONFIG = json.dumps({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+                     "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+                     "num_key_value_heads": 2, "vocab_size": 128, "max_position_embeddings": 256,
+                     "rms_norm_eps": 1e-5}).encode()
 # Repositories by name: what is in each.
 FOLDERS = {
-    "single": {"config.json": b"{}", "tokenizer.json": b"{}", "model.safetensors": b"weights", "README.md": b"no"},
-    "sharded": {"config.json": b"{}", INDEX: b'{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}',
+    "single": {"config.json": CONFIG, "tokenizer.json": b"{}", "model.safetensors": b"weights", "README.md": b"no"},
+    "sharded": {"config.json": CONFIG, "tokenizer.json": b"{}", INDEX: b'{"weight_map": {"a": "one.safetensors", "b": "two.safetensors"}}',
                 "one.safetensors": b"1", "two.safetensors": b"2"},
-    "escaping": {"config.json": b"{}", INDEX: b'{"weight_map": {"a": "../../one.safetensors"}}'},
-    "lacking": {"config.json": b"{}", INDEX: b'{"weight_map": {"a": "one.safetensors"}}'},
+    "escaping": {"config.json": CONFIG, "tokenizer.json": b"{}", INDEX: b'{"weight_map": {"a": "../../one.safetensors"}}'},
+    "lacking": {"config.json": CONFIG, "tokenizer.json": b"{}", INDEX: b'{"weight_map": {"a": "one.safetensors"}}'},
     "empty": {},
+    "unknown": {"config.json": b'{"architectures": ["NoSuchForCausalLM"]}', "tokenizer.json": b"{}",
+                "model.safetensors": b"weights"},
+    "spoken": {"config.json": CONFIG, "vocab.json": b"{}", "model.safetensors": b"weights"},
 }
 
 
@@ -133,7 +141,7 @@ class Pull(unittest.TestCase):
 
     def test_a_repository_is_fetched_as_the_folder_that_it_takes(self):
         for repo, weights in (("single", {"tokenizer.json", "model.safetensors"}),
-                              ("sharded", {INDEX, "one.safetensors", "two.safetensors"})):
+                              ("sharded", {"tokenizer.json", INDEX, "one.safetensors", "two.safetensors"})):
             for name in (f"hf:o/{repo}", f"o/{repo}"):
                 result = self.dunlin("pull", name)
                 self.assertEqual(result.returncode, 0, result)
@@ -158,6 +166,13 @@ class Pull(unittest.TestCase):
         FOLDERS["lacking"]["one.safetensors"] = b"1"
         self.assertEqual(self.dunlin("pull", "o/lacking").returncode, 0)
         self.assertEqual(sum("/config.json" in path for path, _, _ in Hub.seen if "lacking" in path), 1)
+
+    def test_weights_are_fetched_of_models_that_can_be_used(self):
+        for repo, words in (("unknown", ("NoSuchForCausalLM", "LlamaForCausalLM")), ("spoken", ("tokenizer.json",))):
+            self.assert_refused(self.dunlin("pull", f"o/{repo}"), *words)
+            self.assertEqual([path for path, _, _ in Hub.seen if "model.safetensors" in path], [])
+        FOLDERS["unknown"]["config.json"] = CONFIG
+        self.assertEqual(self.dunlin("pull", "o/unknown").returncode, 0)
 
     def test_a_library_that_cannot_be_loaded_is_named(self):
         (self.cache / "libcurl.so.4").write_bytes(b"no library")
