@@ -19,6 +19,9 @@ constexpr std::int64_t kDirectTokens = Format::Bits::kBlockBytes == 512 ? kGroup
 template <ScaleKind kind>
 constexpr int kTileTokens = kind == ScaleKind::kHalves || kind == ScaleKind::kHalvesMin ? 2 : 4;
 
+// Prefetching while codes are unpacked in registers is left to the hardware.
+constexpr std::int64_t kAheadBytes = 0;
+
 template <typename Format>
 struct DirectSource {
   const std::byte* bits;

@@ -7,6 +7,9 @@
 namespace dunlin {
 namespace {
 
+// How far prefetching runs ahead while codes are unpacked in registers.
+constexpr std::int64_t kAheadBytes = 4096;
+
 template <typename Format>
 struct DirectSource {
   static constexpr bool kTiled = false;
@@ -16,7 +19,7 @@ struct DirectSource {
     const std::byte* at = bits + block * Format::Bits::kBlockBytes;
     // The hardware's prefetchers stop at pages; this runs ahead of them.
     for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(at + 4096 + line), _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(at + kAheadBytes + line), _MM_HINT_T1);
     }
     return {at};
   }

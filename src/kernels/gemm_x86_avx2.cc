@@ -18,6 +18,9 @@ constexpr std::int64_t kDirectTokens = Format::Bits::kBlockBytes == 512 ? kGroup
 // Bytes of an unpacked strip: half of the first-level cache.
 constexpr int kStripBytes = 16384;
 
+// How far prefetching runs ahead while codes are unpacked in registers.
+constexpr std::int64_t kAheadBytes = 2048;
+
 // The codes of a strip's blocks, unpacked on the way into registers.
 template <typename Format>
 struct DirectSource {
@@ -28,7 +31,7 @@ struct DirectSource {
     // The hardware's prefetchers stop at pages; this runs ahead of them. Into the second-level
     // cache: the first has too few lines under way at a time to keep memory busy.
     for (int line = 0; line < Format::Bits::kBlockBytes; line += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(at + 2048 + line), _MM_HINT_T1);
+      _mm_prefetch(reinterpret_cast<const char*>(at + kAheadBytes + line), _MM_HINT_T1);
     }
     return Codes<typename Format::Bits>{at};
   }
