@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.h"
+#include "cli/eval_kv.h"
 #include "cli/eval_tasks.h"
 #include "cli/eval_text.h"
 
@@ -16,6 +17,7 @@ void add_eval(CLI::App& app, Invocation& invocation) {
   add_eval_kld(command, invocation);
   add_eval_needle(command, invocation);
   add_eval_recall(command, invocation);
+  add_eval_kv(command, invocation);
 }
 
 }  // namespace dunlin::cli

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
 #include <limits>
 
 namespace dunlin::cli {
@@ -27,6 +29,31 @@ void set_chunk_option(CLI::App& command, EngineConfig& engine) {
   command.add_option("-c,--context", engine.max_context, "Tokens of a chunk")
       ->check(CLI::Range(kShortestChunk, std::numeric_limits<int>::max()))
       ->capture_default_str();
+}
+
+void add_list(CLI::App& command, const char* name, std::vector<int>& values, const char* help,
+              int least, int most) {
+  command.add_option(name, values, help)
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(least, most))
+      ->capture_default_str();
+}
+
+Result<std::string> read_text(const std::string& path) {
+  constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
+  std::ifstream file;
+  if (path != "-") file.open(path, std::ios::binary);
+  std::istream& in = path == "-" ? std::cin : file;
+  std::string text, part(1 << 20, '\0');
+  while (in.read(part.data(), static_cast<std::streamsize>(part.size())) || in.gcount() > 0) {
+    text.append(part, 0, static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kMaxTextBytes)
+      return invalid(fmt::format("{} is longer than 256 MiB; give a part of it", path));
+  }
+  if (path != "-" && (!file.is_open() || file.bad()))
+    return fail(StatusCode::kNotFound, fmt::format("can't read {}", path));
+  return text;
 }
 
 Result<std::unique_ptr<Session>> open_for_eval(const SessionFlags& flags) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/progress.h"
 #include "cli/session_flags.h"
@@ -26,6 +27,13 @@ CLI::App& add_eval_command(CLI::App& eval, const char* name, const char* help, E
 
 // --context as the length of a chunk of text: no environment variable changes what is measured.
 void set_chunk_option(CLI::App& command, EngineConfig& engine);
+
+// Numbers, comma separated in one argument.
+void add_list(CLI::App& command, const char* name, std::vector<int>& values, const char* help,
+              int least, int most);
+
+// All of a file, at most 256 MiB; "-": standard input.
+Result<std::string> read_text(const std::string& path);
 
 // Opens the model; refuses one that writes no text.
 Result<std::unique_ptr<Session>> open_for_eval(const SessionFlags& flags);

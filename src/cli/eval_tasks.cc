@@ -48,16 +48,6 @@ std::string task_name(NeedleTask task) {
   return task == NeedleTask::kPasskey ? "passkey" : "needle";
 }
 
-// Numbers, comma separated in one argument.
-void add_list(CLI::App& command, const char* name, std::vector<int>& values, const char* help,
-              int least, int most) {
-  command.add_option(name, values, help)
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(least, most))
-      ->capture_default_str();
-}
-
 CLI::App& add_task_command(CLI::App& eval, const char* name, const char* help, TaskFlags& flags) {
   CLI::App& command = add_eval_command(eval, name, help, flags);
   command.add_flag("--chat", flags.as_chat,

@@ -4,8 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,8 +17,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
 
 struct TextFlags : EvalFlags {
   std::string file;
@@ -39,22 +35,6 @@ double seconds_since(Clock::time_point start) {
 std::string chunk_words(int num_chunks, int context, std::int64_t num_scored) {
   return fmt::format("{} chunk{} of {} tokens, {} scored", num_chunks, num_chunks == 1 ? "" : "s",
                      grouped(context), grouped(num_scored));
-}
-
-// "-": standard input.
-Result<std::string> read_text(const std::string& path) {
-  std::ifstream file;
-  if (path != "-") file.open(path, std::ios::binary);
-  std::istream& in = path == "-" ? std::cin : file;
-  std::string text, part(1 << 20, '\0');
-  while (in.read(part.data(), static_cast<std::streamsize>(part.size())) || in.gcount() > 0) {
-    text.append(part, 0, static_cast<std::size_t>(in.gcount()));
-    if (text.size() > kMaxTextBytes)
-      return invalid(fmt::format("{} is longer than 256 MiB; give a part of it", path));
-  }
-  if (path != "-" && (!file.is_open() || file.bad()))
-    return fail(StatusCode::kNotFound, fmt::format("can't read {}", path));
-  return text;
 }
 
 Result<eval::Chunks> cut(const Session& session, const std::string& text, const TextFlags& flags) {

@@ -7,24 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "eval/svg_text.h"
+
 namespace dunlin::eval {
 namespace {
 
 constexpr int kLeft = 84, kTop = 64, kCellWidth = 72, kCellHeight = 36, kMargin = 16;
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
 
 std::string colour(double share) {
   using Colour = std::array<double, 3>;
@@ -50,26 +38,27 @@ std::string heat_map_svg(const HeatMap& map) {
   const auto out = std::back_inserter(svg);
   const auto centred = [&](int x, int y, const std::string& text) {
     fmt::format_to(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x, y,
-                   escaped(text));
+                   svg_escaped(text));
   };
   fmt::format_to(out,
                  "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" "
                  "font-family=\"sans-serif\" font-size=\"12\">\n"
                  "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
                  "<text x=\"{}\" y=\"22\" font-size=\"14\">{}</text>\n",
-                 std::max(right + kMargin, 480), bottom + 2 * kMargin, kMargin, escaped(map.title));
+                 std::max(right + kMargin, 480), bottom + 2 * kMargin, kMargin,
+                 svg_escaped(map.title));
   centred((kLeft + right) / 2, bottom + kMargin + 4, map.column_title);
   fmt::format_to(out,
                  "<text transform=\"translate(20 {}) rotate(-90)\" "
                  "text-anchor=\"middle\">{}</text>\n",
-                 (kTop + bottom) / 2, escaped(map.row_title));
+                 (kTop + bottom) / 2, svg_escaped(map.row_title));
   for (int column = 0; column < num_columns; ++column)
     centred(kLeft + column * kCellWidth + kCellWidth / 2, kTop - 8,
             map.columns[static_cast<std::size_t>(column)]);
   for (int row = 0; row < num_rows; ++row) {
     const int y = kTop + row * kCellHeight, middle = y + kCellHeight / 2 + 4;
     fmt::format_to(out, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", kLeft - 8,
-                   middle, escaped(map.rows[static_cast<std::size_t>(row)]));
+                   middle, svg_escaped(map.rows[static_cast<std::size_t>(row)]));
     for (int column = 0; column < num_columns; ++column) {
       const double share = map.shares[static_cast<std::size_t>(row * num_columns + column)];
       const int x = kLeft + column * kCellWidth;

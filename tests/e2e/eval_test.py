@@ -68,6 +68,33 @@ class Eval(unittest.TestCase):
         self.assertLess(far["same_top"], 0.9)
         self.refuses(1, "both sides are the same", *flags)
 
+    def test_kv(self):
+        picture = self.folder / "kv.svg"
+        flags = ("kv", self.model, self.text, "--context", "96", "--chunks", "2", "--pairs", "8", "--depths", "64")
+        found = self.eval(*flags, "--svg", str(picture), "--settings", "f16; int8;int8:int4;f16+window,sinks=4,window=32")
+        rows = {row["setting"]: row for row in found["rows"]}
+        self.assertEqual(list(rows), ["f16", "int8", "int8:int4", "f16+window,sinks=4,window=32"])
+        self.assertEqual((rows["f16"]["mean_kld"], rows["f16"]["share_of_f16"], rows["f16"]["perplexity_ratio"]), (0, 1, 1))
+        self.assertLess(0, rows["int8"]["mean_kld"])
+        self.assertLess(rows["int8"]["mean_kld"], rows["int8:int4"]["mean_kld"])
+        self.assertLess(rows["int8:int4"]["share_of_f16"], rows["int8"]["share_of_f16"])
+        self.assertEqual(rows["int8:int4"]["cache_type_v"], "int4")
+        window = rows["f16+window,sinks=4,window=32"]
+        self.assertLess(window["share_of_f16"], 0.6, "three blocks and a half of six")
+        self.assertGreater(window["mean_kld"], 0)
+        for row in found["rows"]:
+            self.assertEqual([speed["depth"] for speed in row["decode"]], [64])
+            self.assertGreater(row["decode"][0]["tokens_per_second"], 0)
+        self.assertEqual(picture.read_text().count("<circle"), 4)
+        kld = self.eval("kld", self.model, self.text, "--context", "96", "--chunks", "2", "--cache-type-k", "int8",
+                        "--cache-type-v", "int8", "--against", "f16")
+        self.assertAlmostEqual(kld["mean_kld"], rows["int8"]["mean_kld"], places=9)
+        table = self.run_eval("kv", self.model, "--settings", "int4", "--pairs", "0", "--chunks", "1", "-c", "64")
+        self.assertEqual(table.returncode, 0, table.stderr)
+        self.assertIn("\nint4 ", table.stdout)
+        for settings, words in (("int9", "int9"), ("int8:q", "'q'"), ("window,window=7", "window"), (";", "no setting")):
+            self.refuses(1, words, *flags, "--settings", settings)
+
     def test_needle(self):
         picture = self.folder / "map.svg"
         flags = ("needle", self.model, "--lengths", "600,900", "--depths", "0,50,100", "--samples", "2")
