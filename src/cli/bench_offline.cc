@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/load_flags.h"
 #include "cli/progress.h"
@@ -71,7 +72,7 @@ Result<Computed> compute(Engine& engine, const std::vector<LoadRequest>& request
       bar->update_fraction(static_cast<double>(i + 1) / static_cast<double>(streams.size()),
                            fmt::format("{} of {}", i + 1, streams.size()));
   }
-  computed.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  computed.seconds = seconds_since(start);
   return computed;
 }
 

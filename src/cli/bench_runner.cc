@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/clock.h"
 #include "base/rng.h"
 #include "model/sequence_set.h"
 
@@ -12,10 +13,6 @@ namespace dunlin::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::vector<TokenId> random_tokens(int count, int vocab_size, std::uint32_t stream) {
   std::vector<TokenId> ids(static_cast<std::size_t>(count));

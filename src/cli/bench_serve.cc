@@ -155,14 +155,6 @@ Outcome warm_up(HttpStreams& streams, const std::vector<LoadRequest>& workload,
                           failure_name(first.failure), first.message));
 }
 
-Outcome write_report(const std::string& path, const std::string& text) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"),
-                                                             &std::fclose);
-  if (!file || std::fputs(text.c_str(), file.get()) < 0 || std::fflush(file.get()) != 0)
-    return fail(StatusCode::kPermissionDenied, fmt::format("--save: can't write {}", path));
-  return {};
-}
-
 Result<int> print_results(const ServeBenchFlags& flags, const loadgen::WorkloadSpec& spec,
                           const loadgen::LoadRun& finished, loadgen::RunFacts facts) {
   loadgen::SummaryOptions options;
@@ -181,7 +173,7 @@ Result<int> print_results(const ServeBenchFlags& flags, const loadgen::WorkloadS
   const std::span<const loadgen::RequestRecord> records(
       finished.records.data(), flags.with_records ? finished.records.size() : 0);
   const std::string json = format_json(facts, summary, options, records);
-  if (!flags.save.empty()) DUNLIN_TRY(write_report(flags.save, json));
+  if (!flags.save.empty()) DUNLIN_TRY(write_asked_file("--save", flags.save, json));
   if (summary.without_usage > 0)
     note(fmt::format("{} answers came without usage: their tokens are counted in pieces",
                      summary.without_usage));

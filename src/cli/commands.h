@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "dunlin/status.h"
 
@@ -48,6 +49,8 @@ int exit_code(const Result<int>& code);
 // The exit code where standard output can't be written, `error` being errno or 0: 1, and it is
 // said; 141 in silence where the reader has gone.
 int report_write_error(int error);
+// The file that a flag asks for; kPermissionDenied with the flag's name where it can't be written.
+Outcome write_asked_file(std::string_view flag, const std::string& path, std::string_view text);
 // Prints what is good to know on stderr (dimmed where it is a terminal), one line in parentheses.
 void note(const std::string& text);
 

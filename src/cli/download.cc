@@ -10,6 +10,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/ascii.h"
 #include "cli/progress.h"
 #include "net/net_libraries.h"
 
@@ -54,9 +55,7 @@ std::uint64_t total_size(const Attempt& attempt) {
 // Hugging Face announces the SHA-256 of a large file before redirecting to it.
 std::size_t on_header(char* data, std::size_t size, std::size_t count, void* user) {
   auto& attempt = *static_cast<Attempt*>(user);
-  std::string line(data, size * count);
-  std::transform(line.begin(), line.end(), line.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string line = ascii_lower(std::string_view(data, size * count));
   if (line.rfind("x-linked-etag:", 0) == 0) {
     std::string hex;
     for (char c : line.substr(14))

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,13 +59,6 @@ struct Bench {
            context;
   }
 };
-
-Outcome write_svg(const std::string& path, const std::string& svg) {
-  std::ofstream file(path, std::ios::binary);
-  file << svg << std::flush;
-  if (file) return {};
-  return fail(StatusCode::kPermissionDenied, fmt::format("--svg: can't write {}", path));
-}
 
 std::string filler(int num_tokens) {
   std::string text;
@@ -214,7 +206,7 @@ Outcome run_kv(const KvFlags& flags) {
     rows.push_back(std::move(*row));
   }
   const std::string& model = bench.base->config().model_name;
-  if (!flags.svg.empty()) DUNLIN_TRY(write_svg(flags.svg, plot(rows, model)));
+  if (!flags.svg.empty()) DUNLIN_TRY(write_asked_file("--svg", flags.svg, plot(rows, model)));
   if (!flags.is_json()) {
     print_table(rows, bench);
     return {};

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -87,8 +86,8 @@ Json grid_json(const eval::NeedleGrid& grid, const NeedleFlags& flags, const std
       {"cells", std::move(cells)}};
 }
 
-Outcome write_svg(const eval::NeedleGrid& grid, const NeedleFlags& flags,
-                  const std::string& model) {
+std::string grid_svg(const eval::NeedleGrid& grid, const NeedleFlags& flags,
+                     const std::string& model) {
   eval::HeatMap map;
   map.title = fmt::format("{}: {} found", model, task_name(flags.task));
   map.row_title = "depth";
@@ -97,10 +96,7 @@ Outcome write_svg(const eval::NeedleGrid& grid, const NeedleFlags& flags,
   for (const int length : grid.lengths) map.columns.push_back(grouped(length));
   for (std::size_t d = 0; d < grid.depths.size(); ++d)
     for (std::size_t l = 0; l < grid.lengths.size(); ++l) map.shares.push_back(grid.share(d, l));
-  std::ofstream file(flags.svg, std::ios::binary);
-  file << eval::heat_map_svg(map) << std::flush;
-  if (file) return {};
-  return fail(StatusCode::kPermissionDenied, fmt::format("--svg: can't write {}", flags.svg));
+  return eval::heat_map_svg(map);
 }
 
 Outcome run_needle(NeedleFlags flags) {
@@ -113,7 +109,8 @@ Outcome run_needle(NeedleFlags flags) {
   EvalBar bar("asking", flags);
   DUNLIN_ASSIGN(grid, eval::measure_needles(*session, options, bar.progress()));
   const std::string& model = session->config().model_name;
-  if (!flags.svg.empty()) DUNLIN_TRY(write_svg(grid, flags, model));
+  if (!flags.svg.empty())
+    DUNLIN_TRY(write_asked_file("--svg", flags.svg, grid_svg(grid, flags, model)));
   fmt::print("{}", flags.is_json() ? grid_json(grid, flags, model).dump(2) + "\n"
                                    : grid_text(grid, flags.task));
   return {};

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "cli/eval_flags.h"
 #include "eval/kld.h"
@@ -27,10 +28,6 @@ struct TextFlags : EvalFlags {
 struct KldFlags : TextFlags {
   std::string against_model, against_isa, against_type;
 };
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::string chunk_words(int num_chunks, int context, std::int64_t num_scored) {
   return fmt::format("{} chunk{} of {} tokens, {} scored", num_chunks, num_chunks == 1 ? "" : "s",

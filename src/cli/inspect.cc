@@ -24,8 +24,7 @@ void print_memory_table(const FileFacts& facts) {
   fmt::print("\n");
   for (const MemoryRow& row : facts.memory) {
     fmt::print("{:>10}", grouped(row.context));
-    for (const std::int64_t bytes : row.bytes)
-      fmt::print("{:>12}", format_bytes(static_cast<std::uint64_t>(bytes)));
+    for (const std::int64_t bytes : row.bytes) fmt::print("{:>12}", format_memory(bytes));
     fmt::print("\n");
   }
 }

@@ -1,7 +1,6 @@
 #include "cli/plan_report.h"
 
 #include <array>
-#include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,23 +9,6 @@
 
 namespace dunlin::cli {
 namespace {
-
-// "1.5 GiB", "512 KiB".
-std::string format_size(std::int64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1000 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  const bool is_whole = value == std::floor(value);
-  return fmt::format("{:.{}f} {}", value,
-                     is_whole || value >= 100 ? 0
-                     : value >= 10            ? 1
-                                              : 2,
-                     kUnits[unit]);
-}
 
 void print_line(std::string_view name, const std::string& value) {
   fmt::print("{:<15}{}\n", name, value);
@@ -43,30 +25,31 @@ std::string policy_words(const KvPolicy& policy) {
 
 void print_sizes(const PlanReport& r) {
   const auto part = [](std::string_view name, std::int64_t bytes, const std::string& what) {
-    print_line(name, fmt::format("{:>9}  {}", format_size(bytes), what));
+    print_line(name, fmt::format("{:>9}  {}", format_memory(bytes), what));
   };
   part("weights", r.memory.weights, fmt::format("{} ({:.2f} bits a weight)", r.weights, r.bits));
   part("KV cache", r.memory.kv,
        fmt::format("{} x {} tokens, {} a token ({} keys, {} values)", r.batch, grouped(r.context),
-                   format_size(r.kv_bytes_per_token), r.cache_type_k, r.cache_type_v) +
+                   format_memory(r.kv_bytes_per_token), r.cache_type_k, r.cache_type_v) +
            policy_words(r.kv_policy));
   part("scratch", r.memory.scratch,
-       fmt::format("for steps of {} tokens and {} sequences", r.max_batch_tokens, r.batch));
+       fmt::format("for steps of {} tokens and {} sequence{}", r.max_batch_tokens, r.batch,
+                   r.batch == 1 ? "" : "s"));
   part("overhead", r.memory.overhead, "program, vocabulary, tables of blocks and sequences");
   const char* where = r.budget_is_measured ? "that are free here" : "of --memory";
   part("total", r.memory.total(),
        fmt::format("{} the {} {}", r.memory.total() <= r.budget ? "within" : "MORE THAN",
-                   format_size(r.budget), where));
+                   format_memory(r.budget), where));
 }
 
 void print_grid(const PlanReport& r) {
   fmt::print("\nmemory in all, by context and sequences at once; how many fit in {}\n{:>10}",
-             format_size(r.budget), "context");
+             format_memory(r.budget), "context");
   for (const int batch : r.batches) fmt::print("{:>11}", fmt::format("x {}", batch));
   fmt::print("{:>11}\n", "fit");
   for (std::size_t i = 0; i < r.contexts.size(); ++i) {
     fmt::print("{:>10}", grouped(r.contexts[i]));
-    for (const std::int64_t bytes : r.grid[i]) fmt::print("{:>11}", format_size(bytes));
+    for (const std::int64_t bytes : r.grid[i]) fmt::print("{:>11}", format_memory(bytes));
     fmt::print("{:>11}\n", grouped(r.sequences[i]));
   }
 }
@@ -88,13 +71,13 @@ void print_times(const PlanReport& r) {
 
 void print_formats(const PlanReport& r) {
   fmt::print("\nother formats, with {} x {} tokens in {}\n", r.batch, grouped(r.context),
-             format_size(r.budget));
+             format_memory(r.budget));
   fmt::print("{:>10}{:>7}{:>11}{:>11}{:>11}{:>11}\n", "format", "bits", "weights", "total", "fit",
              "a token");
   for (const PlannedFormat& f : r.formats) {
     fmt::print("{:>10}{:>7.2f}{:>11}{:>11}{:>11}{:>11}{}\n", f.name, f.bits,
-               format_size(f.memory.weights), format_size(f.memory.total()), grouped(f.sequences),
-               milliseconds(f.seconds_per_token),
+               format_memory(f.memory.weights), format_memory(f.memory.total()),
+               grouped(f.sequences), milliseconds(f.seconds_per_token),
                f.name == r.recommended ? "  <- recommended"
                : f.fits                ? ""
                                        : "  too large");
@@ -114,12 +97,13 @@ nlohmann::ordered_json json_of(const MemoryPlan& plan) {
 std::array<std::string, 2> memory_lines(const MemoryTable& table) {
   const MemoryPlan& plan = table.plan;
   std::array<std::string, 2> lines;
-  lines[0] = fmt::format("memory: weights {} + KV cache {} + scratch {} + overhead {} = {}{}",
-                         format_size(plan.weights), format_size(plan.kv), format_size(plan.scratch),
-                         format_size(plan.overhead), format_size(plan.total()),
-                         table.budget > 0 ? " of " + format_size(table.budget) : "");
+  lines[0] =
+      fmt::format("memory: weights {} + KV cache {} + scratch {} + overhead {} = {}{}",
+                  format_memory(plan.weights), format_memory(plan.kv), format_memory(plan.scratch),
+                  format_memory(plan.overhead), format_memory(plan.total()),
+                  table.budget > 0 ? " of " + format_memory(table.budget) : "");
   lines[1] = fmt::format("KV cache: {} a token{}; sequences that fit at once, by context:",
-                         format_size(table.kv_bytes_per_token), policy_words(table.kv_policy));
+                         format_memory(table.kv_bytes_per_token), policy_words(table.kv_policy));
   for (const MemoryTable::Fit& fit : table.fits)
     lines[1] += fmt::format("  {}: {}", grouped(fit.context), grouped(fit.sequences));
   return lines;

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "terminal/graphemes.h"
@@ -78,6 +80,22 @@ std::string format_bytes(std::uint64_t bytes) {
     ++unit;
   }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+std::string format_memory(std::int64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1000 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  const bool is_whole = value == std::floor(value);
+  return fmt::format("{:.{}f} {}", value,
+                     is_whole || value >= 100 ? 0
+                     : value >= 10            ? 1
+                                              : 2,
+                     kUnits[unit]);
 }
 
 std::string grouped(std::int64_t number) {

@@ -35,6 +35,9 @@ class ProgressBar {
 // "98.0 MB", "1.2 GB": powers of ten, as download pages count.
 std::string format_bytes(std::uint64_t bytes);
 
+// "1.5 GiB", "512 KiB": powers of two, as memory is counted.
+std::string format_memory(std::int64_t bytes);
+
 // "12,345".
 std::string grouped(std::int64_t number);
 

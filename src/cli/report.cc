@@ -5,7 +5,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "cli/commands.h"
 #include "terminal/printable.h"
@@ -42,6 +45,13 @@ int report_write_error(int error) {
   std::string message = "can't write to standard output";
   if (error != 0) message += std::string(": ") + std::strerror(error);
   return report(Status(StatusCode::kResourceExhausted, message));
+}
+
+Outcome write_asked_file(std::string_view flag, const std::string& path, std::string_view text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (file) return {};
+  return fail(StatusCode::kPermissionDenied, fmt::format("{}: can't write {}", flag, path));
 }
 
 void note(const std::string& text) {

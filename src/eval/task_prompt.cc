@@ -7,17 +7,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.h"
+
 namespace dunlin::eval {
 namespace {
 
 bool is_word_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 }  // namespace
 
@@ -49,7 +44,7 @@ std::string answer_text(const Session& session, const std::vector<TokenId>& toke
 }
 
 bool holds_answer(std::string_view answer, std::string_view expected) {
-  const std::string text = lower(answer), wanted = lower(expected);
+  const std::string text = ascii_lower(answer), wanted = ascii_lower(expected);
   for (std::size_t at = text.find(wanted); at != std::string::npos;
        at = text.find(wanted, at + 1)) {
     const std::size_t end = at + wanted.size();

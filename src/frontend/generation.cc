@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/clock.h"
 #include "frontend/output_processor.h"
 
 namespace dunlin {
@@ -118,8 +119,7 @@ class GenerationImpl final : public Generation {
       delta.prompt_logprobs = describe_prompt(tokenizer_, prompt_, output.prompt_logprobs);
     if (delta.finish != FinishReason::kNone) {
       // A stop string ends the request here, before the engine knows: its times end now.
-      if (delta.stats.total_time_s == 0)
-        delta.stats.total_time_s = std::chrono::duration<double>(Clock::now() - begin_).count();
+      if (delta.stats.total_time_s == 0) delta.stats.total_time_s = seconds_since(begin_);
       choice.stream.reset();
       --num_unfinished_;
     }

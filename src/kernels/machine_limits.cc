@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/clock.h"
 #include "cpu/thread_pool.h"
 #include "kernels/limit_loops.h"
 #include "tensor/buffer.h"
@@ -28,7 +29,7 @@ template <typename F>
 double seconds_of(F fn) {
   const auto start = std::chrono::steady_clock::now();
   fn();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 std::atomic<std::uint64_t> sink{0};

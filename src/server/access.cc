@@ -4,15 +4,10 @@
 #include <cctype>
 #include <string>
 
+#include "base/ascii.h"
+
 namespace dunlin {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 bool is_digits_and_dots(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -22,7 +17,7 @@ bool is_digits_and_dots(std::string_view text) {
 }  // namespace
 
 bool is_loopback_name(std::string_view host) {
-  std::string name = lower(host);
+  std::string name = ascii_lower(host);
   if (name.size() > 1 && name.back() == '.') name.pop_back();
   if (name == "localhost" || name.ends_with(".localhost")) return true;
   if (name == "::1" || name == "0:0:0:0:0:0:0:1") return true;
@@ -45,11 +40,11 @@ std::string_view host_of(std::string_view authority) {
 
 bool is_trusted_host(std::string_view host_header, std::string_view bound_host) {
   const std::string_view host = host_of(host_header);
-  return !host.empty() && (is_loopback_name(host) || lower(host) == lower(bound_host));
+  return !host.empty() && (is_loopback_name(host) || equal_but_case(host, bound_host));
 }
 
 bool is_trusted_origin(std::string_view origin_header, std::string_view bound_host) {
-  const std::string origin = lower(origin_header);
+  const std::string origin = ascii_lower(origin_header);
   for (const std::string_view scheme : {"http://", "https://"}) {
     if (origin.starts_with(scheme))
       return is_trusted_host(std::string_view(origin).substr(scheme.size()), bound_host);
@@ -60,7 +55,7 @@ bool is_trusted_origin(std::string_view origin_header, std::string_view bound_ho
 bool is_right_key(std::string_view authorization_header, std::string_view key) {
   constexpr std::string_view kScheme = "bearer ";
   if (authorization_header.size() < kScheme.size() ||
-      lower(authorization_header.substr(0, kScheme.size())) != kScheme)
+      !equal_but_case(authorization_header.substr(0, kScheme.size()), kScheme))
     return false;
   const std::string_view given = authorization_header.substr(kScheme.size());
   // Every byte of the given key is looked at, whatever came before.

@@ -1,11 +1,9 @@
 #include "server/request_handler.h"
 
-#include <algorithm>
-#include <cctype>
-
 #include <fmt/format.h>
 
 #include "api/openai_format.h"
+#include "base/ascii.h"
 #include "cpu/process_usage.h"
 #include "server/access.h"
 #include "server/server_context.h"
@@ -34,12 +32,6 @@ HttpResponse file_response(const StaticFile& file, std::string_view if_none_matc
   return response;
 }
 
-bool is_chunked(std::string_view coding) {
-  constexpr std::string_view kChunked = "chunked";
-  return std::equal(coding.begin(), coding.end(), kChunked.begin(), kChunked.end(),
-                    [](unsigned char a, char b) { return std::tolower(a) == b; });
-}
-
 ModelInfo model_info(const ServerContext& context) {
   return {context.session.config().model_name, context.start_unix_s,
           context.session.context_length()};
@@ -54,7 +46,7 @@ std::optional<HttpResponse> check_request(const ServerContext& context, const Re
     return error_response({400, "the Host header is missing"});
   // Where another reader of these bytes might see another end of the body.
   if (!request.transfer_encoding.empty() &&
-      (request.http_1_0 || !is_chunked(request.transfer_encoding)))
+      (request.http_1_0 || !equal_but_case(request.transfer_encoding, "chunked")))
     return error_response({501, fmt::format("Transfer-Encoding '{}' is not understood here; send "
                                             "the body in HTTP/1.1 chunks or with a Content-Length",
                                             request.transfer_encoding)});

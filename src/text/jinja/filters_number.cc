@@ -2,6 +2,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/ascii.h"
 #include "text/jinja/arithmetic.h"
 #include "text/jinja/builtins.h"
 #include "text/jinja/compare.h"
@@ -39,12 +40,6 @@ std::optional<std::string> without_underscores(std::string_view text) {
       return std::nullopt;
     }
   }
-  return out;
-}
-
-std::string lower_ascii(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return out;
 }
 
@@ -111,7 +106,7 @@ std::optional<double> parse_float(std::string_view text) {
   std::string_view rest = *plain;
   const bool negative = !rest.empty() && rest[0] == '-';
   if (!rest.empty() && (rest[0] == '-' || rest[0] == '+')) rest.remove_prefix(1);
-  const std::string word = lower_ascii(rest);
+  const std::string word = ascii_lower(rest);
   double number = 0;
   if (word == "inf" || word == "infinity") {
     number = HUGE_VAL;
