@@ -16,14 +16,11 @@
 namespace dunlin {
 namespace {
 
-constexpr std::int64_t kDefaultAvailableBytes = std::int64_t{1} << 30;
 constexpr int kMaxSeqsLimit = 4096;
 constexpr int kMaxBatchTokensLimit = 1 << 16;
 constexpr double kMaxTargetMs = 3.6e6;
 constexpr double kMinShare = 1e-3;
 constexpr double kMaxShare = 1e3;
-// Block numbers, and twice as many prefix nodes, stay well inside 32 bits.
-constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 28;
 
 // Of two limits, of which 0 is none.
 std::chrono::milliseconds shorter(std::chrono::milliseconds a, std::chrono::milliseconds b) {
@@ -293,11 +290,8 @@ Result<Plan> make_plan(const Model& model, const EngineConfig& wanted) {
   if (limits.is_encoder) context = std::min(context, config.max_batch_tokens);
   const std::int64_t needed =
       KvCacheManager::max_blocks_per_sequence(layout, context, config.max_batch_tokens);
-  if (config.kv_bytes == 0) {
-    const std::int64_t available =
-        config.available_bytes > 0 ? config.available_bytes : kDefaultAvailableBytes;
-    config.kv_bytes = std::min(config.max_seqs * needed * layout.block_bytes(), available / 2);
-  }
+  if (config.kv_bytes == 0)
+    config.kv_bytes = std::min(config.max_seqs * needed * layout.block_bytes(), kDefaultKvBytes);
   const std::int64_t num_blocks = std::min(config.kv_bytes / layout.block_bytes(), kMaxBlocks);
   const int fits =
       KvCacheManager::longest_sequence(layout, num_blocks, context, config.max_batch_tokens);

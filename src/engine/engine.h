@@ -34,6 +34,9 @@ struct PrefixDiskConfig {
   std::function<void(const std::string& line)> warn{};  // any thread; may be empty
 };
 
+// Of the KV arena where nobody says how large it may be.
+inline constexpr std::int64_t kDefaultKvBytes = std::int64_t{512} << 20;
+
 struct EngineConfig {
   int max_context =
       0;              // tokens a sequence may hold, prompt and output; 0: the model's, or what fits
@@ -51,10 +54,8 @@ struct EngineConfig {
   double target_itl_ms = 0;   // between two tokens of a stream; 0: no target
   double target_ttft_ms = 0;  // arrival to first token; 0: no target
   int max_queue = 512;        // requests waiting; beyond it submit answers kResourceExhausted
-  // Size of the KV arena. 0: what max_seqs full contexts need, but no more than half of
-  // available_bytes.
+  // Size of the KV arena. 0: what max_seqs full contexts need, but no more than kDefaultKvBytes.
   std::int64_t kv_bytes = 0;
-  std::int64_t available_bytes = 0;  // memory this process may still take; 0: unknown, 1 GiB
   bool prefix_cache = true;
   KvPolicy kv_policy{};  // of requests that name none
   PrefixDiskConfig prefix_disk{};

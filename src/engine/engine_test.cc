@@ -280,10 +280,6 @@ TEST(EngineCreate, FillsInWhatFits) {
   engine = create(config).value();
   EXPECT_EQ(engine->config().max_context, 2048);
   EXPECT_EQ(engine->config().kv_bytes, 64 * 128 * block) << "64 full contexts";
-  config.available_bytes = 200 * block;
-  engine = create(config).value();
-  EXPECT_EQ(engine->config().kv_bytes, 100 * block);
-  EXPECT_EQ(engine->config().max_context, 1600);
 }
 
 TEST(EngineCreate, RefusesWhatCannotWorkWithTheNumbers) {

@@ -69,7 +69,7 @@ MemoryPlan MemoryPlanner::with_sequences(std::int64_t num_sequences, int context
 
 std::int64_t MemoryPlanner::blocks_within(std::int64_t bytes) const {
   const std::int64_t per_block = with_blocks(1).total() - fixed_.total();
-  return std::max<std::int64_t>(0, bytes - fixed_.total()) / per_block;
+  return std::min(std::max<std::int64_t>(0, bytes - fixed_.total()) / per_block, kMaxBlocks);
 }
 
 MemoryPlan MemoryPlanner::within(std::int64_t bytes) const {

@@ -93,6 +93,13 @@ TEST(MemoryPlan, WithinABudgetUsesItAndNoMore) {
   EXPECT_EQ(planner.within(0).num_blocks, 0);
 }
 
+TEST(MemoryPlan, HasNoMoreBlocksThanAPool) {
+  const ModelConfig config = config_of(kMistral7bConfig);
+  const MemoryPlanner planner =
+      planner_of(config, "q4_k_m", {.max_context = 1 << 21, .max_seqs = 4096});
+  EXPECT_EQ(planner.within(std::int64_t{1} << 60).num_blocks, kMaxBlocks);
+}
+
 TEST(MemoryPlan, RefusesABudgetThatHoldsNoSequenceAndSaysTheNumbers) {
   const ModelConfig config = config_of(kMistral7bConfig);
   const MemoryPlanner planner = planner_of(config, "q4_k_m", {.max_context = 4096});

@@ -20,17 +20,13 @@
 namespace dunlin {
 namespace {
 
-// Of the KV cache where the system does not tell how much memory there is.
-constexpr std::int64_t kUnknownKvBytes = std::int64_t{512} << 20;
-
 double mib(std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 
 // What will be taken, held against what may be: refused here, before the weights are read. Sets the
 // size of the KV cache.
-Result<MemoryTable> plan_memory(const Checkpoint& checkpoint, const SessionConfig& config,
-                                const LoadOptions& options, EngineConfig& engine) {
-  DUNLIN_ASSIGN(model, read_config(checkpoint));
-  DUNLIN_TRY(check_checkpoint(model, checkpoint));
+Result<MemoryTable> plan_memory(const Checkpoint& checkpoint, const ModelConfig& model,
+                                const SessionConfig& config, const LoadOptions& options,
+                                EngineConfig& engine) {
   if (engine.max_context > model.context_length) {
     return invalid(fmt::format("a context of {} tokens is asked for, but the model has {}",
                                engine.max_context, model.context_length));
@@ -41,7 +37,7 @@ Result<MemoryTable> plan_memory(const Checkpoint& checkpoint, const SessionConfi
                               engine);
   const bool is_asked_for = config.memory_bytes > 0;
   const std::int64_t budget = is_asked_for ? config.memory_bytes : memory_budget(memory_limit());
-  if (engine.kv_bytes == 0 && budget == 0) engine.kv_bytes = kUnknownKvBytes;
+  if (engine.kv_bytes == 0 && budget == 0) engine.kv_bytes = kDefaultKvBytes;
   if (engine.kv_bytes == 0) {
     const MemoryPlan plan = planner.within(budget);
     if (Outcome fits = check_plan(planner, plan, budget, engine.max_context); !fits)
@@ -49,7 +45,8 @@ Result<MemoryTable> plan_memory(const Checkpoint& checkpoint, const SessionConfi
     engine.kv_bytes = plan.kv;
     return memory_table(planner, plan, budget);
   }
-  const MemoryPlan plan = planner.with_blocks(engine.kv_bytes / planner.layout().block_bytes());
+  const MemoryPlan plan =
+      planner.with_blocks(std::min(engine.kv_bytes / planner.layout().block_bytes(), kMaxBlocks));
   if (is_asked_for && plan.total() > budget) {
     return fail(StatusCode::kResourceExhausted,
                 fmt::format("{}: a KV cache of {:.0f} MiB and the rest take {:.0f} MiB, more than "
@@ -81,7 +78,9 @@ Result<std::unique_ptr<Session>> Session::open(
   DUNLIN_ASSIGN(checkpoint, open_checkpoint(config.model_path));
   const auto* gguf = dynamic_cast<const GgufCheckpoint*>(checkpoint.get());
   EngineConfig engine = config.engine;
-  DUNLIN_ASSIGN(memory, plan_memory(*checkpoint, config, options, engine));
+  DUNLIN_ASSIGN(model, read_config(*checkpoint));
+  DUNLIN_TRY(check_checkpoint(model, *checkpoint));
+  DUNLIN_ASSIGN(memory, plan_memory(*checkpoint, model, config, options, engine));
   // The vocabulary is read on a thread of its own while the others pack the weights.
   std::optional<Result<ModelText>> read;
   std::jthread reader([&] {
@@ -93,7 +92,7 @@ Result<std::unique_ptr<Session>> Session::open(
   std::jthread hasher;
   if (!config.engine.prefix_disk.dir.empty())
     hasher = std::jthread([&] { weights = weights_hash(*checkpoint); });
-  DUNLIN_ASSIGN(opened, open_model(checkpoint, options));
+  DUNLIN_ASSIGN(opened, open_model(checkpoint, std::move(model), options));
   reader.join();
   DUNLIN_ASSIGN(text, *std::move(read));
   if (text.tokenizer->vocab_size() > opened.config.vocab_size) {

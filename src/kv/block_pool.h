@@ -17,6 +17,8 @@
 namespace dunlin {
 
 inline constexpr std::int32_t kNoBlock = -1;
+// Of one pool: block numbers, and twice as many prefix nodes, stay well inside 32 bits.
+inline constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 28;
 
 class BlockPool {
  public:

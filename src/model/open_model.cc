@@ -76,13 +76,13 @@ Result<DescribedModel> describe_model(const std::string& path) {
 
 Result<OpenedModel> open_model(const std::string& path, const LoadOptions& options) {
   DUNLIN_ASSIGN(checkpoint, open_checkpoint(path));
-  return open_model(std::move(checkpoint), options);
-}
-
-Result<OpenedModel> open_model(std::shared_ptr<const Checkpoint> checkpoint,
-                               const LoadOptions& options) {
   DUNLIN_ASSIGN(config, read_config(*checkpoint));
   DUNLIN_TRY(check_checkpoint(config, *checkpoint));
+  return open_model(std::move(checkpoint), std::move(config), options);
+}
+
+Result<OpenedModel> open_model(std::shared_ptr<const Checkpoint> checkpoint, ModelConfig config,
+                               const LoadOptions& options) {
   auto model = load_model(*checkpoint, config, options);
   if (!model) {
     return tl::unexpected<Status>(

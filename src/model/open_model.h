@@ -48,8 +48,8 @@ struct OpenedModel {
 
 // Opens, checks and packs. Errors name the file.
 Result<OpenedModel> open_model(const std::string& path, const LoadOptions& options);
-// The same of a checkpoint that is open already.
-Result<OpenedModel> open_model(std::shared_ptr<const Checkpoint> checkpoint,
+// The same of a checkpoint that is open, read and checked already.
+Result<OpenedModel> open_model(std::shared_ptr<const Checkpoint> checkpoint, ModelConfig config,
                                const LoadOptions& options);
 
 }  // namespace dunlin
