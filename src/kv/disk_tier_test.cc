@@ -1,8 +1,10 @@
 #include "kv/disk_tier.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -259,6 +261,29 @@ TEST_F(DiskTierTest, StopsWritingWhereItCantAndGoesOnReading) {
   EXPECT_TRUE(load(*tier, 0));
   for (const auto& entry : fs::directory_iterator(folder_.path() + "/cache/" + to_hex({1})))
     EXPECT_FALSE(entry.path().filename().string().starts_with("tmp-")) << "a half is left";
+}
+
+// As on a disk that is full: a file ends half-way.
+TEST_F(DiskTierTest, LeavesNoHalfWhereTheDiskIsFull) {
+  const auto tier = open(config());
+  save(*tier, 0);
+  ASSERT_TRUE(tier->flush(kPatience));
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old_limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  const rlimit half{kFileBytes / 2, old_limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &half), 0);
+  for (int i = 1; i < 4; ++i) save(*tier, i);
+  const bool is_flushed = tier->flush(kPatience);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+  std::signal(SIGXFSZ, old_handler);
+  ASSERT_TRUE(is_flushed);
+  EXPECT_EQ(warnings().size(), 1u);
+  EXPECT_THAT(warnings().back(), HasSubstr("no longer written"));
+  EXPECT_EQ(tier->stats().num_dropped, 3u);
+  EXPECT_EQ(bytes_on_disk(), kFileBytes) << "only the first block";
+  EXPECT_FALSE(tier->contains(key(1)));
+  EXPECT_TRUE(load(*tier, 0));
 }
 
 TEST_F(DiskTierTest, RefusesFoldersAndSizesThatCantWork) {
