@@ -26,10 +26,12 @@ std::int64_t unix_now_s() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
+constexpr std::string_view kEventBegin = "data: ", kEventEnd = "\n\n";
+
 void append_event(std::string& out, std::string_view json) {
-  out += "data: ";
+  out += kEventBegin;
   out += json;
-  out += "\n\n";
+  out += kEventEnd;
 }
 
 void append_delta(ChoiceText& to, TextDelta& delta) {
@@ -158,23 +160,27 @@ class OpenAiCall final : public ApiCall {
       const FinishReason end = ends ? delta.finish : FinishReason::kNone;
       const int idx = static_cast<int>(i);
       delta.finish = form_.is_chat ? FinishReason::kNone : end;  // of chat, a chunk of its own
-      if (has_text || (ends && !form_.is_chat))
-        append_event(progress.bytes, delta_chunk(idx, delta));
+      if (has_text || (ends && !form_.is_chat)) append_delta_event(idx, delta, progress.bytes);
       if (ends && form_.is_chat)
         append_event(progress.bytes,
                      format_chat_finish_chunk(info_, idx, end, form_.include_usage));
     }
   }
 
-  std::string delta_chunk(int choice_idx, const ChoiceText& delta) {
-    const auto i = static_cast<std::size_t>(choice_idx);
+  void append_delta_event(int choice_idx, const ChoiceText& delta, std::string& out) {
     if (form_.logprobs == LogprobsForm::kNone && delta.prompt_logprobs.empty() &&
-        delta.finish == FinishReason::kNone)
-      return text_chunks(choice_idx).with(delta.text);
-    if (form_.is_chat)
-      return format_chat_chunk(info_, choice_idx, delta, form_.logprobs, form_.include_usage);
-    return format_completion_chunk(info_, choice_idx, delta, form_.logprobs, form_.include_usage,
-                                   chunk_states_[i]);
+        delta.finish == FinishReason::kNone) {
+      out += kEventBegin;
+      text_chunks(choice_idx).append(delta.text, out);
+      out += kEventEnd;
+    } else if (form_.is_chat) {
+      append_event(
+          out, format_chat_chunk(info_, choice_idx, delta, form_.logprobs, form_.include_usage));
+    } else {
+      append_event(out, format_completion_chunk(
+                            info_, choice_idx, delta, form_.logprobs, form_.include_usage,
+                            chunk_states_[static_cast<std::size_t>(choice_idx)]));
+    }
   }
 
   const TextChunks& text_chunks(int choice_idx) {

@@ -220,21 +220,20 @@ TextChunks::TextChunks(const AnswerInfo& info, int choice_idx, bool is_chat, boo
   after_ = chunk.substr(end - 1);
 }
 
-std::string TextChunks::with(const std::string& text) const {
+void TextChunks::append(std::string_view text, std::string& out) const {
   const auto stands_for_itself = [](char c) {
     return c >= ' ' && c <= '~' && c != '"' && c != '\\';
   };
-  std::string out;
-  out.reserve(before_.size() + text.size() + after_.size());
+  constexpr std::size_t kEventEnd = 2;  // what the caller adds
+  out.reserve(out.size() + before_.size() + text.size() + after_.size() + kEventEnd);
   out += before_;
   if (std::all_of(text.begin(), text.end(), stands_for_itself)) {
     out += text;
   } else {
-    const std::string quoted = dump(text);
+    const std::string quoted = dump(std::string(text));
     out.append(quoted, 1, quoted.size() - 2);
   }
   out += after_;
-  return out;
 }
 
 std::string format_usage_chunk(const AnswerInfo& info, const Usage& usage, bool is_chat) {

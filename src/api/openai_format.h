@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "frontend/types.h"
@@ -57,7 +58,7 @@ std::string format_completion_chunk(const AnswerInfo& info, int choice_idx, cons
 class TextChunks {
  public:
   TextChunks(const AnswerInfo& info, int choice_idx, bool is_chat, bool with_usage);
-  std::string with(const std::string& text) const;
+  void append(std::string_view text, std::string& out) const;
 
  private:
   std::string before_;

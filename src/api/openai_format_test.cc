@@ -14,9 +14,13 @@ TEST(TextChunks, AreTheChunksWithTheSameText) {
     const ChoiceText delta{.text = text};
     for (const bool with_usage : {false, true}) {
       ChunkState state;
-      EXPECT_EQ(TextChunks(kInfo, 3, true, with_usage).with(text),
-                format_chat_chunk(kInfo, 3, delta, LogprobsForm::kNone, with_usage));
-      EXPECT_EQ(TextChunks(kInfo, 3, false, with_usage).with(text),
+      const auto chunk = [&](bool is_chat) {
+        std::string out = "data: ";
+        TextChunks(kInfo, 3, is_chat, with_usage).append(text, out);
+        return out.substr(6);
+      };
+      EXPECT_EQ(chunk(true), format_chat_chunk(kInfo, 3, delta, LogprobsForm::kNone, with_usage));
+      EXPECT_EQ(chunk(false),
                 format_completion_chunk(kInfo, 3, delta, LogprobsForm::kNone, with_usage, state));
     }
   }

@@ -269,11 +269,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
       if (client_gone_) co_return false;
       status_ = 200;
       const bool is_last = exchange_->is_done();
-      const std::string data = exchange_->take_bytes();
-      std::string out = std::exchange(head, {});
-      if (!data.empty()) out += info_.http_1_0 ? data : chunk_frame(data);
-      if (is_last && !info_.http_1_0) out += kLastChunk;
-      if (!co_await write(out)) co_return false;
+      std::string before = std::exchange(head, {});
+      std::string data = exchange_->take_bytes();
+      if (!data.empty() && !info_.http_1_0) {
+        before += chunk_begin(data.size());
+        data += kChunkEnd;
+      }
+      if (is_last && !info_.http_1_0) data += kLastChunk;
+      if (!co_await write(before, data)) co_return false;
       if (is_last) co_return true;
     }
   }

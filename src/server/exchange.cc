@@ -1,5 +1,6 @@
 #include "server/exchange.h"
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -12,17 +13,18 @@ namespace dunlin {
 // Where the engine's notifications arrive. It may be called a moment after the Exchange is gone,
 // and must never be what destroys it: that would end a token stream inside its own callback.
 struct Exchange::Signal {
-  std::mutex mutex;
+  std::mutex post_mutex;                  // held while posting; run_advance() must not wait for it
   boost::asio::any_io_executor advancer;  // empty: closed
   std::weak_ptr<Exchange> exchange;
-  bool is_scheduled = false;
-  std::size_t num_pending_bytes = 0;  // made, not yet taken by the connection
-  bool is_full = false;               // a slow reader: tokens wait in the engine's stream
+  std::atomic<bool> is_scheduled = false;
+  std::atomic<bool> is_full = false;  // a slow reader: tokens wait in the engine's stream
 
-  std::optional<CallStats> stats;  // of the call, once it is taken in
+  std::mutex mutex;                   // guards what follows, and changes of is_full
+  std::size_t num_pending_bytes = 0;  // made, not yet taken by the connection
+  std::optional<CallStats> stats;     // of the call, once it is taken in
 
   void advance_on(boost::asio::any_io_executor executor) {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(post_mutex);
     advancer = std::move(executor);
   }
   void keep(const CallStats& so_far) {
@@ -30,9 +32,8 @@ struct Exchange::Signal {
     stats = so_far;
   }
   void notify() {
-    const std::lock_guard lock(mutex);
-    if (!advancer || is_scheduled || is_full) return;
-    is_scheduled = true;
+    const std::lock_guard lock(post_mutex);
+    if (!advancer || is_full || is_scheduled.exchange(true)) return;
     boost::asio::post(advancer, [weak = exchange] {
       if (const auto self = weak.lock()) self->run_advance();
     });
@@ -43,7 +44,7 @@ Exchange::Exchange(ServerContext& context)
     : context_(context), signal_(std::make_shared<Signal>()) {}
 
 Exchange::~Exchange() {
-  const std::lock_guard lock(signal_->mutex);
+  const std::lock_guard lock(signal_->post_mutex);
   signal_->advancer = nullptr;
 }
 
@@ -100,10 +101,7 @@ void Exchange::run_start(Route route, const std::string& body, const CallOrigin&
 }
 
 void Exchange::run_advance() {
-  {
-    const std::lock_guard lock(signal_->mutex);
-    signal_->is_scheduled = false;
-  }
+  signal_->is_scheduled = false;  // before the look: what comes from now on is told again
   CallProgress progress = call_->advance();
   const CallStats stats = call_->stats();
   const bool generates = stats.num_choices > 0;
@@ -127,7 +125,10 @@ void Exchange::run_advance() {
 
 void Exchange::deliver(CallProgress progress) {
   if (is_done_) return;
-  pending_ += progress.bytes;
+  if (pending_.empty())
+    pending_ = std::move(progress.bytes);
+  else
+    pending_ += progress.bytes;
   is_done_ = progress.done;
   if (progress.error) error_ = std::move(progress.error);
   if (wake_) wake_();

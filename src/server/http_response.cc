@@ -1,6 +1,8 @@
 #include "server/http_response.h"
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <random>
 
 #include <fmt/format.h>
@@ -68,8 +70,10 @@ std::string stream_head(const HeadInfo& info) {
   return head + "\r\n";
 }
 
-std::string chunk_frame(std::string_view data) {
-  return fmt::format("{:x}\r\n{}\r\n", data.size(), data);
+std::string chunk_begin(std::size_t num_bytes) {
+  char digits[2 * sizeof num_bytes];
+  const char* end = std::to_chars(digits, std::end(digits), num_bytes, 16).ptr;
+  return std::string(digits, static_cast<std::size_t>(end - digits)) + "\r\n";
 }
 
 std::string pick_request_id(std::string_view from_client) {

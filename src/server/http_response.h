@@ -1,6 +1,7 @@
 // Answers as bytes: status line and headers written by hand, so that one place decides them.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,8 +36,9 @@ std::string response_head(const HttpResponse& response, const HeadInfo& info);
 // the client speaks HTTP/1.0.
 std::string stream_head(const HeadInfo& info);
 
-// `data` as one chunk of a chunked body.
-std::string chunk_frame(std::string_view data);
+// What stands before and behind so many bytes that are one chunk of a chunked body.
+std::string chunk_begin(std::size_t num_bytes);
+inline constexpr std::string_view kChunkEnd = "\r\n";
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 // The client's X-Request-Id where it is a word of at most 128 printable ASCII characters, else a

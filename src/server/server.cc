@@ -24,6 +24,9 @@ using boost::system::error_code;
 
 // After the grace time, for the last answers ("cancelled") to be written.
 constexpr std::chrono::milliseconds kLastWords{1000};
+// Connections wait for tokens on timers that never expire. While such a one is the next of all,
+// each wait sets the system's timer anew, a call a token; one that expires before them spares that.
+constexpr std::chrono::hours kAlwaysNext{1};
 // Before the next try where the system has no file descriptor left.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
@@ -83,6 +86,7 @@ struct HttpServer::Impl {
         acceptor(context.io),
         accept_pause(context.io),
         grace_timer(context.io),
+        next_timer(context.io),
         signals(context.io) {}
 
   ~Impl() {
@@ -146,6 +150,13 @@ struct HttpServer::Impl {
     socket.shutdown(tcp::socket::shutdown_send, ignored);
   }
 
+  void keep_next_timer() {
+    next_timer.expires_after(kAlwaysNext);
+    next_timer.async_wait([this](const error_code& error) {
+      if (!error) keep_next_timer();
+    });
+  }
+
   void wait_for_signal() {
     signals.async_wait([this](const error_code& error, int number) {
       if (error) return;
@@ -189,6 +200,7 @@ struct HttpServer::Impl {
   tcp::acceptor acceptor;
   asio::steady_timer accept_pause;
   asio::steady_timer grace_timer;
+  asio::steady_timer next_timer;
   asio::signal_set signals;
   int exit_code = 0;
 };
@@ -215,6 +227,7 @@ int HttpServer::run() {
     impl.signals.add(SIGTERM, ignored);
     impl.wait_for_signal();
   }
+  impl.keep_next_timer();
   impl.accept_next();
   if (impl.context.config.on_listening) {
     const tcp::endpoint endpoint = impl.acceptor.local_endpoint();
