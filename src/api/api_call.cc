@@ -140,10 +140,8 @@ class OpenAiCall final : public ApiCall {
     }
     if (delta.choice_idx == 0) usage_.num_cached_tokens += delta.stats.num_cached_tokens;
     if (delta.finish == FinishReason::kError) {
-      error_ = delta.error ? api_error_from(*delta.error)
+      error_ = delta.error ? api_error_from(*delta.error, delta.ended_by)
                            : ApiError{500, "the engine gave up on this request"};
-      if (delta.ended_by == TimeLimit::kQueue) error_->code = "queue_timeout";
-      if (delta.ended_by == TimeLimit::kDeadline) error_->code = "deadline_exceeded";
     } else if (delta.finish == FinishReason::kCancelled) {
       error_ = ApiError{503, "the request was cancelled: the server is shutting down"};
     }
@@ -223,14 +221,31 @@ class OpenAiCall final : public ApiCall {
   bool ended_ = false;
 };
 
+// Tokens that the request may have, prompt and answer.
+std::int64_t context_of(Session& session, const GenerationOptions& options) {
+  Engine& engine = session.engine();
+  const KvPolicy policy = options.kv_policy.value_or(engine.config().kv_policy);
+  return policy.gives_back() ? max_tokens_of(policy, engine.config(), engine.limits())
+                             : session.context_length();
+}
+
+// A text that is too long whatever its tokens are.
+std::optional<ApiError> check_bytes(Session& session, std::size_t num_bytes,
+                                    const GenerationOptions& options, const char* param) {
+  const std::int64_t context = context_of(session, options);
+  const std::int64_t fewest = session.fewest_tokens(num_bytes);
+  if (fewest < context) return std::nullopt;
+  return ApiError{400,
+                  fmt::format("the prompt has {} bytes, at least {} tokens, but the context holds "
+                              "{} with the answer; shorten the prompt",
+                              num_bytes, fewest, context),
+                  param, "context_length_exceeded"};
+}
+
 // Refused before anything is submitted, with the word that clients look for.
 std::optional<ApiError> check_context(Session& session, std::size_t num_prompt_tokens,
                                       const GenerationOptions& options, const char* param) {
-  Engine& engine = session.engine();
-  const KvPolicy policy = options.kv_policy.value_or(engine.config().kv_policy);
-  const std::int64_t context = policy.gives_back()
-                                   ? max_tokens_of(policy, engine.config(), engine.limits())
-                                   : session.context_length();
+  const std::int64_t context = context_of(session, options);
   const int max_tokens = options.sampling.max_tokens;
   const auto num_prompt = static_cast<std::int64_t>(num_prompt_tokens);
   if (num_prompt + std::max(max_tokens, 1) <= context) return std::nullopt;
@@ -299,12 +314,17 @@ ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_vie
   request->options.tenant = origin.tenant;
   if (auto error = check_choices(session, 1, request->options.n))
     return api_fail(std::move(*error));
-  auto prompt = session.chat_prompt(*request->messages, *request->template_vars,
-                                    request->add_generation_prompt);
-  if (!prompt) return api_fail(prompt_error(prompt.error(), "messages"));
-  if (auto error = check_context(session, prompt->size(), request->options, "messages"))
+  const auto text = session.chat_text(*request->messages, *request->template_vars,
+                                      request->add_generation_prompt);
+  if (!text) return api_fail(prompt_error(text.error(), "messages"));
+  std::size_t num_bytes = 0;
+  for (const OwnedSegment& segment : *text) num_bytes += segment.text.size();
+  if (auto error = check_bytes(session, num_bytes, request->options, "messages"))
     return api_fail(std::move(*error));
-  auto generation = session.generate(std::move(*prompt), request->options);
+  std::vector<TokenId> prompt = session.encode(*text);
+  if (auto error = check_context(session, prompt.size(), request->options, "messages"))
+    return api_fail(std::move(*error));
+  auto generation = session.generate(std::move(prompt), request->options);
   if (!generation) return api_fail(api_error_from(generation.error()));
   std::vector<std::unique_ptr<Generation>> generations;
   generations.push_back(std::move(*generation));
@@ -326,6 +346,8 @@ ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::stri
     if (request->echo)
       echoes.push_back(input.is_ids ? decode(session.tokenizer(), input.ids) : input.text);
     if (!input.is_ids) {
+      if (auto error = check_bytes(session, input.text.size(), request->options, "prompt"))
+        return api_fail(std::move(*error));
       auto ids = session.completion_prompt(input.text);
       if (!ids) return api_fail(prompt_error(ids.error(), "prompt"));
       input.ids = std::move(*ids);

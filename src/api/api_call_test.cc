@@ -193,6 +193,21 @@ TEST(ChatCall, refuses_a_prompt_beyond_the_context_with_the_numbers) {
   EXPECT_NE(call.error().message.find("4096"), std::string::npos);
 }
 
+TEST(Calls, refuse_megabytes_without_turning_them_into_tokens) {
+  FakeSession fake(say("x"));
+  const std::string text(8 << 20, 'a');
+  const auto chat =
+      start_chat(*fake.session, json{{"messages", {{{"role", "user"}, {"content", text}}}}}.dump());
+  const auto completion = start_completion(*fake.session, json{{"prompt", text}}.dump());
+  const auto embedding = start_embedding(*fake.session, json{{"input", text}}.dump());
+  for (const auto* call : {&chat, &completion, &embedding}) {
+    ASSERT_FALSE(*call);
+    EXPECT_EQ(call->error().http_status, 400);
+    EXPECT_EQ(call->error().code, "context_length_exceeded");
+    EXPECT_NE(call->error().message.find("at least"), std::string::npos) << call->error().message;
+  }
+}
+
 TEST(ChatCall, answers_429_where_the_queue_is_full) {
   EngineConfig config = FakeEngine::default_config();
   config.max_queue = 1;

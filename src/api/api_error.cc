@@ -24,6 +24,13 @@ ApiError api_error_from(const Status& status, std::string param) {
   return {http_status_of(status.code()), status.message(), std::move(param), {}};
 }
 
+ApiError api_error_from(const Status& status, TimeLimit ended_by) {
+  ApiError error = api_error_from(status);
+  if (ended_by == TimeLimit::kQueue) error.code = "queue_timeout";
+  if (ended_by == TimeLimit::kDeadline) error.code = "deadline_exceeded";
+  return error;
+}
+
 std::string_view error_type(int http_status) {
   switch (http_status) {
     case 401: return "authentication_error";

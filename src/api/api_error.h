@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "dunlin/status.h"
+#include "engine/request.h"
 
 namespace dunlin {
 
@@ -25,6 +26,8 @@ inline tl::unexpected<ApiError> api_fail(ApiError error) {
 // The one table from Status to HTTP.
 int http_status_of(StatusCode code);
 ApiError api_error_from(const Status& status, std::string param = {});
+// Of a request that the engine gave up; with the word for the time limit, if that was why.
+ApiError api_error_from(const Status& status, TimeLimit ended_by);
 
 // OpenAI's word for the kind of error: "invalid_request_error", "rate_limit_error", ...
 std::string_view error_type(int http_status);

@@ -1,5 +1,6 @@
 // POST /v1/embeddings.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ class EmbeddingCall final : public ApiCall {
     if (!job_.finished()) return progress;
     ended_ = progress.done = true;
     if (job_.error())
-      progress.error = api_error_from(*job_.error());
+      progress.error = api_error_from(*job_.error(), job_.ended_by());
     else
       progress.bytes = format_embeddings(model_, job_.vectors(), base64_, job_.num_prompt_tokens());
     return progress;
@@ -52,6 +53,18 @@ std::string place_of(const EmbeddingRequest& request, std::size_t i) {
   return request.inputs.size() == 1 ? "input" : fmt::format("input[{}]", i);
 }
 
+// `num_tokens`: all, or at least so many where the text was not even turned into tokens.
+ApiError length_error(const EmbeddingRequest& request, std::size_t i, std::int64_t num_tokens,
+                      int context) {
+  const PromptInput& input = request.inputs[i];
+  return {
+      400,
+      fmt::format("{} has {}{} tokens, but the model's context holds {}; shorten it, or set "
+                  "truncate_prompt_tokens",
+                  place_of(request, i), input.ids.empty() ? "at least " : "", num_tokens, context),
+      place_of(request, i), "context_length_exceeded"};
+}
+
 // The inputs' tokens, each within the context.
 ApiResult<std::vector<std::vector<TokenId>>> tokens_of(const Session& session,
                                                        EmbeddingRequest& request) {
@@ -62,6 +75,8 @@ ApiResult<std::vector<std::vector<TokenId>>> tokens_of(const Session& session,
   std::size_t total = 0;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     PromptInput& input = request.inputs[i];
+    const std::int64_t fewest = input.is_ids ? 0 : session.fewest_tokens(input.text.size());
+    if (limit == 0 && fewest > context) return api_fail(length_error(request, i, fewest, context));
     if (!input.is_ids)
       input.ids = session.embedding_prompt(input.text, request.add_special_tokens, limit);
     else if (limit > 0)
@@ -70,11 +85,7 @@ ApiResult<std::vector<std::vector<TokenId>>> tokens_of(const Session& session,
     if (input.ids.empty())
       return api_fail({400, place + " has no token that the model knows", place});
     if (input.ids.size() > static_cast<std::size_t>(context))
-      return api_fail({400,
-                       fmt::format("{} has {} tokens, but the model's context holds {}; shorten "
-                                   "it, or set truncate_prompt_tokens",
-                                   place, input.ids.size(), context),
-                       place, "context_length_exceeded"});
+      return api_fail(length_error(request, i, std::ssize(input.ids), context));
     total += input.ids.size();
     if (total > kMaxEmbeddingTokens)
       return api_fail({400,

@@ -95,6 +95,22 @@ TEST(EmbeddingCall, truncates_only_where_it_is_asked_for) {
   EXPECT_EQ(tokens(1), 1);
 }
 
+TEST(EmbeddingCall, ends_where_its_time_is_over) {
+  FakeSession fake(say(""));
+  fake.engine->is_paused = true;
+  auto call = start_embedding(*fake.session, R"({"input":"a","deadline_ms":20})");
+  ASSERT_TRUE(call);
+  (*call)->on_ready([] {});
+  CallProgress progress;
+  for (int i = 0; i < 2000 && !progress.done; ++i) {
+    progress = (*call)->advance();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(progress.error);
+  EXPECT_EQ(progress.error->http_status, 503);
+  EXPECT_EQ(progress.error->code, "deadline_exceeded");
+}
+
 TEST(EmbeddingCall, names_the_field_that_is_wrong) {
   FakeSession fake(say(""));
   const auto refused = [&](json body, const std::string& param, const std::string& message) {
@@ -114,6 +130,8 @@ TEST(EmbeddingCall, names_the_field_that_is_wrong) {
   refused({{"dimensions", 0}}, "dimensions", "1");
   refused({{"encoding_format", "hex"}}, "encoding_format", "base64");
   refused({{"pooling", "max"}}, "pooling", "mean");
+  refused({{"deadline_ms", 0}}, "deadline_ms", "1");
+  refused({{"queue_timeout_ms", "soon"}}, "queue_timeout_ms", "integer");
   refused({{"truncate_prompt_tokens", 0}}, "truncate_prompt_tokens", "-1");
   refused({{"input", json(std::vector<std::string>(2049, "a"))}}, "input", "2048");
   refused({{"input", json(std::vector<std::string>(80, std::string(4000, 'a')))}}, "input",

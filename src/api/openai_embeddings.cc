@@ -72,6 +72,7 @@ ApiResult<EmbeddingRequest> parse_embedding_request(std::string_view body,
   fields.read("normalize", options.normalize);
   fields.read("priority", options.priority, std::numeric_limits<int>::min(), kMaxInt);
   read_cache_salt(fields, options.cache_salt);
+  read_timeouts(fields, options.queue_timeout, options.deadline);
   fields.read("add_special_tokens", request.add_special_tokens);
   fields.read("truncate_prompt_tokens", request.truncate_to, EmbeddingRequest::kToContext, kMaxInt);
   if (fields.find("truncate_prompt_tokens") && request.truncate_to == 0)

@@ -94,12 +94,6 @@ void read_logit_bias(FieldReader& fields, int vocab_size, std::vector<LogitBias>
   }
 }
 
-void read_timeout(FieldReader& fields, const char* name, std::chrono::milliseconds& out) {
-  int ms = 0;
-  fields.read(name, ms, 1, kMaxTimeoutMs);
-  if (ms > 0) out = std::chrono::milliseconds(ms);
-}
-
 void read_stream(FieldReader& fields, OpenAiRequest& out) {
   fields.read("stream", out.stream);
   const ordered_json* options = fields.find("stream_options");
@@ -131,6 +125,17 @@ void read_cache_salt(FieldReader& fields, std::string& out) {
   if (!fields.find("cache_salt")) return;
   fields.read("cache_salt", out);
   if (out.empty()) fields.fail("cache_salt", "must not be empty; leave it out to share the cache");
+}
+
+void read_timeouts(FieldReader& fields, std::chrono::milliseconds& queue_timeout,
+                   std::chrono::milliseconds& deadline) {
+  const auto read = [&](const char* name, std::chrono::milliseconds& out) {
+    int ms = 0;
+    fields.read(name, ms, 1, kMaxTimeoutMs);
+    if (ms > 0) out = std::chrono::milliseconds(ms);
+  };
+  read("queue_timeout_ms", queue_timeout);
+  read("deadline_ms", deadline);
 }
 
 void read_kv_policy(FieldReader& fields, std::optional<KvPolicy>& out) {
@@ -186,8 +191,7 @@ void read_common(FieldReader& fields, const ParseContext& context, OpenAiRequest
   fields.read("n", out.options.n, 1, kMaxChoices);
   read_cache_salt(fields, out.options.cache_salt);
   read_kv_policy(fields, out.options.kv_policy);
-  read_timeout(fields, "queue_timeout_ms", out.options.queue_timeout);
-  read_timeout(fields, "deadline_ms", out.options.deadline);
+  read_timeouts(fields, out.options.queue_timeout, out.options.deadline);
   fields.read("priority", out.options.priority, std::numeric_limits<int>::min(), kMaxTokens);
   read_stop(fields, out.options.stop);
   read_stop_token_ids(fields, context.vocab_size, sampling.stop_token_ids);

@@ -1,6 +1,8 @@
 // Parts of openai_parse: fields that both endpoints share, messages, and what isn't there yet.
 #pragma once
 
+#include <chrono>
+
 #include "api/field_reader.h"
 #include "api/openai_types.h"
 
@@ -23,6 +25,9 @@ void read_template_vars(FieldReader& fields, ChatRequest& out);
 
 // "cache_salt", where it is there.
 void read_cache_salt(FieldReader& fields, std::string& out);
+// "queue_timeout_ms" and "deadline_ms", where they are there.
+void read_timeouts(FieldReader& fields, std::chrono::milliseconds& queue_timeout,
+                   std::chrono::milliseconds& deadline);
 // "kv_policy", where it is there: {"type": "window", "sinks": 4, "window": 1024}.
 void read_kv_policy(FieldReader& fields, std::optional<KvPolicy>& out);
 

@@ -4,11 +4,23 @@
 #include <cmath>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace dunlin {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
 constexpr std::pair<std::string_view, Pooling> kNames[] = {
     {"mean", Pooling::kMean}, {"cls", Pooling::kCls}, {"last", Pooling::kLast}};
+
+// The server's limit on a request holds for all texts together.
+EmbeddingOptions with_deadline(EmbeddingOptions options, milliseconds longest) {
+  if (longest.count() > 0 && (options.deadline.count() == 0 || longest < options.deadline))
+    options.deadline = longest;
+  return options;
+}
 
 std::vector<float> shaped(std::vector<float> vector, const EmbeddingOptions& options) {
   if (options.dimensions > 0)
@@ -39,7 +51,7 @@ std::string_view pooling_name(Pooling pooling) {
 EmbeddingJob::EmbeddingJob(Engine& engine, std::vector<std::vector<TokenId>> texts,
                            EmbeddingOptions options)
     : engine_(engine),
-      options_(std::move(options)),
+      options_(with_deadline(std::move(options), engine.config().request_timeout)),
       texts_(std::move(texts)),
       vectors_(texts_.size()) {
   for (const std::vector<TokenId>& text : texts_)
@@ -61,7 +73,7 @@ void EmbeddingJob::advance() {
   submit_more();
 }
 
-void EmbeddingJob::wait(std::chrono::milliseconds timeout) {
+void EmbeddingJob::wait(milliseconds timeout) {
   advance();
   if (finished() || running_.empty()) return;
   std::optional<TokenOutput> output = running_.front().stream->wait(timeout);
@@ -84,14 +96,10 @@ void EmbeddingJob::submit_more() {
       error_ = Status(StatusCode::kCancelled, "the request was cancelled");
       return;
     }
-    EngineRequest request;
-    request.prompt = texts_[num_submitted_];
-    request.pooling =
-        options_.pooling == Pooling::kNone ? engine_.limits().pooling : options_.pooling;
-    request.priority = options_.priority;
-    request.cache_salt = options_.cache_salt;
-    request.tenant = options_.tenant;
-    auto stream = engine_.submit(std::move(request));
+    const auto passed = std::chrono::duration_cast<milliseconds>(Clock::now() - begin_);
+    const milliseconds left = options_.deadline - passed;
+    if (options_.deadline.count() > 0 && left.count() <= 0) return end_by_deadline();
+    auto stream = engine_.submit(next_request(left));
     if (!stream) {
       // Others fill the queue: what runs here will make room.
       const bool is_full = stream.error().code() == StatusCode::kResourceExhausted;
@@ -104,12 +112,36 @@ void EmbeddingJob::submit_more() {
   }
 }
 
+EngineRequest EmbeddingJob::next_request(milliseconds left) {
+  EngineRequest request;
+  request.prompt = texts_[num_submitted_];
+  request.pooling =
+      options_.pooling == Pooling::kNone ? engine_.limits().pooling : options_.pooling;
+  request.priority = options_.priority;
+  request.cache_salt = options_.cache_salt;
+  request.tenant = options_.tenant;
+  if (num_submitted_ == 0) request.queue_timeout = options_.queue_timeout;
+  if (options_.deadline.count() > 0) request.deadline = left;
+  return request;
+}
+
+void EmbeddingJob::end_by_deadline() {
+  ended_by_ = TimeLimit::kDeadline;
+  error_ = Status(StatusCode::kUnavailable,
+                  fmt::format("the request's {} ms were over before its embeddings were done; try "
+                              "again later, or give it more time",
+                              options_.deadline.count()));
+}
+
 bool EmbeddingJob::take(const Running& running, TokenOutput& output) {
   if (output.finish == FinishReason::kNone) return false;
   if (output.finish == FinishReason::kStop) {
     vectors_[running.text_idx] = shaped(std::move(output.embedding), options_);
     ++num_done_;
+  } else if (!error_ && output.ended_by == TimeLimit::kDeadline && options_.deadline.count() > 0) {
+    end_by_deadline();
   } else if (!error_) {
+    ended_by_ = output.ended_by;
     error_ =
         output.error ? *output.error : Status(StatusCode::kCancelled, "the request was cancelled");
   }

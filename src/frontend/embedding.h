@@ -25,6 +25,8 @@ struct EmbeddingOptions {
   int priority = 0;
   int tenant = 0;          // EngineRequest::tenant
   std::string cache_salt;  // EngineRequest::cache_salt
+  // Of all texts together, from the job's start; 0: none. The first until the first text runs.
+  std::chrono::milliseconds queue_timeout{0}, deadline{0};
 };
 
 // "mean", "cls", "last"; nullopt for another word.
@@ -50,6 +52,7 @@ class EmbeddingJob {
   bool finished() const { return error_ || num_done_ == vectors_.size(); }
   // Once finished: why there are no vectors, if so.
   const std::optional<Status>& error() const { return error_; }
+  TimeLimit ended_by() const { return ended_by_; }
   // Once finished, [number of texts] in their order.
   const std::vector<std::vector<float>>& vectors() const { return vectors_; }
   int num_prompt_tokens() const { return num_prompt_tokens_; }
@@ -61,16 +64,20 @@ class EmbeddingJob {
   };
 
   void submit_more();
+  EngineRequest next_request(std::chrono::milliseconds left);
+  void end_by_deadline();
   // True where that was the request's end.
   bool take(const Running& running, TokenOutput& output);
 
   Engine& engine_;
   const EmbeddingOptions options_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::vector<std::vector<TokenId>> texts_;  // emptied as they are submitted
   std::vector<std::vector<float>> vectors_;
   std::size_t num_submitted_ = 0, num_done_ = 0;
   int num_prompt_tokens_ = 0;
   std::optional<Status> error_;
+  TimeLimit ended_by_ = TimeLimit::kNone;
   std::function<void()> notify_;
   std::mutex mutex_;  // guards what follows against cancel()
   std::vector<Running> running_;

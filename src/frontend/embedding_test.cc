@@ -67,6 +67,34 @@ TEST(EmbeddingJob, a_full_queue_is_an_error_only_where_nothing_of_it_runs) {
   EXPECT_EQ(second.error()->code(), StatusCode::kResourceExhausted);
 }
 
+TEST(EmbeddingJob, its_deadline_is_for_all_texts_together) {
+  EngineConfig config = FakeEngine::default_config();
+  config.max_seqs = 1;
+  FakeSession fake(say(""), kFakeTemplate, config);
+  fake.engine->step_ms = 5;
+  EmbeddingJob late(*fake.engine, std::vector<std::vector<TokenId>>(1000, {1}),
+                    {.deadline = milliseconds(40)});
+  run(late);
+  ASSERT_TRUE(late.error());
+  EXPECT_EQ(late.error()->code(), StatusCode::kUnavailable);
+  EXPECT_NE(late.error()->message().find("40 ms"), std::string::npos);
+  EXPECT_EQ(late.ended_by(), TimeLimit::kDeadline);
+  EmbeddingJob early(*fake.engine, {{1}, {2}}, {.deadline = std::chrono::hours(1)});
+  run(early);
+  EXPECT_FALSE(early.error());
+}
+
+TEST(EmbeddingJob, the_servers_limit_holds_where_the_request_names_none) {
+  EngineConfig config = FakeEngine::default_config();
+  config.request_timeout = milliseconds(20);
+  FakeSession fake(say(""), kFakeTemplate, config);
+  fake.engine->is_paused = true;
+  EmbeddingJob job(*fake.engine, {{1}}, {});
+  run(job);
+  ASSERT_TRUE(job.error());
+  EXPECT_EQ(job.ended_by(), TimeLimit::kDeadline);
+}
+
 TEST(EmbeddingJob, ends_when_it_is_cancelled) {
   EngineConfig config = FakeEngine::default_config();
   config.max_seqs = 2;

@@ -23,9 +23,9 @@ class SessionImpl final : public Session {
         bos_text_(special_text(*parts_.tokenizer, parts_.tokenizer->bos_id())),
         eos_text_(special_text(*parts_.tokenizer, parts_.tokenizer->eos_id())) {}
 
-  Result<std::vector<TokenId>> chat_prompt(const nlohmann::ordered_json& messages,
-                                           const nlohmann::ordered_json& extra,
-                                           bool add_generation_prompt) const override {
+  Result<std::vector<OwnedSegment>> chat_text(const nlohmann::ordered_json& messages,
+                                              const nlohmann::ordered_json& extra,
+                                              bool add_generation_prompt) const override {
     if (!parts_.chat_template) {
       return invalid(fmt::format(
           "{} has no chat template, so it can't take messages; use raw completion, or give a "
@@ -42,12 +42,16 @@ class SessionImpl final : public Session {
     const bool with_tools = tools != vars.end() && !tools->empty();
     const ChatTemplate& chat_template =
         with_tools && parts_.tool_template ? *parts_.tool_template : *parts_.chat_template;
-    const auto owned =
+    auto text =
         chat_template.render(vars, std::chrono::duration_cast<std::chrono::seconds>(now).count());
-    if (!owned) return tl::unexpected(owned.error().with_prefix("the chat template"));
+    if (!text) return tl::unexpected(text.error().with_prefix("the chat template"));
+    return text;
+  }
+
+  std::vector<TokenId> encode(const std::vector<OwnedSegment>& text) const override {
     std::vector<TextSegment> segments;
-    segments.reserve(owned->size());
-    for (const OwnedSegment& segment : *owned) segments.push_back({segment.text, segment.trusted});
+    segments.reserve(text.size());
+    for (const OwnedSegment& segment : text) segments.push_back({segment.text, segment.trusted});
     return parts_.tokenizer->encode(segments);
   }
 

@@ -64,9 +64,23 @@ class Session {
   // template variables (tools, chat_template_kwargs). What messages say never becomes a control
   // token. Ids of any length: whether they fit the context is for the caller or generate() to see.
   // kInvalidArgument: no template, or the template refuses, in its own words. Thread-safe.
-  virtual Result<std::vector<TokenId>> chat_prompt(const nlohmann::ordered_json& messages,
-                                                   const nlohmann::ordered_json& extra,
-                                                   bool add_generation_prompt) const = 0;
+  Result<std::vector<TokenId>> chat_prompt(const nlohmann::ordered_json& messages,
+                                           const nlohmann::ordered_json& extra,
+                                           bool add_generation_prompt) const {
+    DUNLIN_ASSIGN(text, chat_text(messages, extra, add_generation_prompt));
+    return encode(text);
+  }
+  // The same in two steps: what the template makes of the messages, and its tokens.
+  virtual Result<std::vector<OwnedSegment>> chat_text(const nlohmann::ordered_json& messages,
+                                                      const nlohmann::ordered_json& extra,
+                                                      bool add_generation_prompt) const = 0;
+  virtual std::vector<TokenId> encode(const std::vector<OwnedSegment>& text) const = 0;
+  // A text of so many bytes has at least so many tokens: seen at once, where turning megabytes into
+  // tokens takes seconds. 0 where the tokenizer can't say.
+  std::int64_t fewest_tokens(std::size_t num_bytes) const {
+    const std::size_t most = tokenizer().max_token_bytes();
+    return most == 0 ? 0 : static_cast<std::int64_t>(num_bytes / most);
+  }
   // A raw prompt; special text in it is plain text. The model's prefix (BOS) is added. Thread-safe.
   virtual Result<std::vector<TokenId>> completion_prompt(std::string_view text) const = 0;
 

@@ -29,6 +29,7 @@ BpeTokenizer::BpeTokenizer(const Vocab& vocab, TokenTable table, MergeTable merg
     const char text = static_cast<char>(byte);
     byte_ids_[byte] = this->table().find(std::string_view(&text, 1));
   }
+  has_all_bytes_ = has_all_utf8_bytes(byte_ids_);
 }
 
 std::string BpeTokenizer::token_bytes(TokenId id, bool render_special) const {

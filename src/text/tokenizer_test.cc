@@ -105,6 +105,13 @@ TEST(BpeTest, the_lowest_rank_merges_first) {
   EXPECT_THAT(tokenizer->encode(""), ElementsAre());
 }
 
+TEST(BpeTest, tells_how_much_text_a_token_stands_for_at_most) {
+  VocabBuilder builder = byte_level();
+  EXPECT_EQ(builder.make()->max_token_bytes(), std::string("<|im_start|>").size());
+  builder.vocab.types['a'] = TokenType::kUnused;
+  EXPECT_EQ(builder.make()->max_token_bytes(), 0u) << "letters may be left out";
+}
+
 TEST(BpeTest, a_token_that_merging_does_not_make_is_only_used_where_the_name_says_so) {
   VocabBuilder builder = byte_level();
   const TokenId abc = builder.add("abc");

@@ -9,6 +9,12 @@
 
 namespace dunlin {
 
+bool has_all_utf8_bytes(std::span<const TokenId, 256> byte_ids) {
+  for (std::size_t byte = 0; byte <= 0xF4; ++byte)
+    if (byte != 0xC0 && byte != 0xC1 && byte_ids[byte] < 0) return false;
+  return true;
+}
+
 VocabTokenizer::VocabTokenizer(const Vocab& vocab, TokenTable table, bool adds_bos)
     : table_(std::move(table)),
       types_(vocab.types),
@@ -25,6 +31,7 @@ VocabTokenizer::VocabTokenizer(const Vocab& vocab, TokenTable table, bool adds_b
   std::vector<SpecialMatcher::Special> specials;
   for (TokenId id = 0; id < table_.size(); ++id) {
     if (table_.text(id).empty()) continue;
+    longest_text_ = std::max(longest_text_, table_.text(id).size());
     const bool is_user_defined = type(id) == TokenType::kUserDefined;
     if (!is_user_defined && !is_control(id)) continue;
     specials.push_back({table_.text(id), id, !is_user_defined});

@@ -50,6 +50,7 @@ class VocabTokenizer : public Tokenizer {
   TokenType type(TokenId id) const { return types_[static_cast<std::size_t>(id)]; }
   const TokenTable& table() const { return table_; }
   TokenId unknown_id() const { return unknown_id_; }
+  std::size_t longest_text() const { return longest_text_; }  // of all tokens, bytes
 
  private:
   TokenTable table_;
@@ -58,10 +59,14 @@ class VocabTokenizer : public Tokenizer {
   TokenId bos_id_;
   TokenId eos_id_;
   TokenId unknown_id_;
+  std::size_t longest_text_ = 0;
   std::vector<TokenId> prefix_ids_;
   std::vector<TokenId> suffix_ids_;
   std::vector<TokenId> eos_ids_;
 };
+
+// Whether each byte that valid UTF-8 can have is a token; `byte_ids` holds -1 where it is none.
+bool has_all_utf8_bytes(std::span<const TokenId, 256> byte_ids);
 
 // Whether a token is what merging its own text gives, found out when it is first asked: a piece
 // that is such a token needs no merging. One byte a token; racing threads write the same answer.

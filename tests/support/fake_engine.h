@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -102,6 +103,7 @@ class FakeEngine final : public Engine {
   struct State {
     RequestId id = 0;
     EngineRequest request;
+    const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
     std::vector<TokenId> tokens;
     std::size_t num_given = 0;
     bool is_aborted = false;
@@ -223,6 +225,7 @@ class FakeEngine final : public Engine {
         });
         if (is_stopping_) return;
         drop_aborted();
+        drop_late();
         if (is_paused) continue;
         running = requests_;
         ++stats_.num_steps;
@@ -258,6 +261,25 @@ class FakeEngine final : public Engine {
       ++stats_.finished_cancelled;
     }
     requests_.remove_if([](const auto& state) { return state->is_aborted; });
+  }
+
+  // Requests whose deadline is over; they have no tokens yet where the engine is paused.
+  void drop_late() {
+    const auto now = std::chrono::steady_clock::now();
+    const auto is_late = [now](const auto& state) {
+      const std::chrono::milliseconds deadline = state->request.deadline;
+      return deadline.count() > 0 && now - state->begin >= deadline;
+    };
+    for (const auto& state : requests_) {
+      if (!is_late(state)) continue;
+      TokenOutput output;
+      output.finish = FinishReason::kError;
+      output.error = Status(StatusCode::kUnavailable, "too late");
+      output.ended_by = TimeLimit::kDeadline;
+      state->push(std::move(output));
+      ++stats_.finished_error;
+    }
+    requests_.remove_if(is_late);
   }
 
   const FakeScript script_;

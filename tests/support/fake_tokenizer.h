@@ -40,6 +40,7 @@ class FakeTokenizer final : public Tokenizer {
     return std::string(1, static_cast<char>(id));
   }
 
+  std::size_t max_token_bytes() const override { return 7; }  // a control token's name
   int vocab_size() const override { return 258; }
   bool is_control(TokenId id) const override { return id >= kBos; }
   std::span<const TokenId> prefix_ids() const override { return prefix_; }
