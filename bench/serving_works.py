@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT / "bench"))
 from comparison import StartedServer, bench_serve, serve_command  # noqa: E402
 
-CLIENTS = 32
+CLIENTS = 32  # of crowd and soak; of the others --clients
 MIXED = ["--input-len", "32:1024", "--output-len", "16:256", "--ignore-eos"]
 PREFIX_LEN, SUFFIX_LEN = 2000, 32
 STREAMS = 8
@@ -37,7 +37,10 @@ class Loader:
         self.long_prompt = getattr(options, "long_prompt", 0)
         self.crowd = getattr(options, "crowd", 0)
         self.soak_s = getattr(options, "soak_s", 0)
-        self.rates = {}  # of each model, for mixed
+        self.first_seed = getattr(options, "first_seed", 1)
+        self.clients = getattr(options, "clients", CLIENTS)
+        rate = getattr(options, "rate", None)
+        self.rates = dict.fromkeys(options.models, rate) if rate else {}  # of each model, for mixed
 
     def has_flag(self, flag):
         if not hasattr(self, "serve_help"):
@@ -68,11 +71,11 @@ class Loader:
 def mixed(loader, model, seed):
     """32 clients, mixed lengths, Poisson arrivals at 1.3 times what the faster server sustains."""
     def run(who, count, *flags):
-        with loader.server(who, model, CLIENTS, 1536) as server:
-            return loader.load(server, "-n", count, "--concurrency", CLIENTS, "--seed", seed, *MIXED, *flags)
+        with loader.server(who, model, loader.clients, 1536) as server:
+            return loader.load(server, "-n", count, "--concurrency", loader.clients, "--seed", seed, *MIXED, *flags)
 
     if model not in loader.rates:
-        sustained = max(run(who, max(loader.requests // 2, CLIENTS))["request_throughput"] for who in loader.servers)
+        sustained = max(run(who, max(loader.requests // 2, loader.clients))["request_throughput"] for who in loader.servers)
         loader.rates[model] = OVERLOAD * sustained
 
     def measure(who):
@@ -88,15 +91,15 @@ def prefix(loader, model, seed):
     """32 clients at once whose prompts share 2,000 tokens; and the ideal: the same without those, which are computed
     once."""
     context = PREFIX_LEN + 512
-    shape = ["-n", CLIENTS, "--concurrency", CLIENTS, "--input-len", SUFFIX_LEN, "--output-len", 64, "--ignore-eos",
-             "--seed", seed]
+    shape = ["-n", loader.clients, "--concurrency", loader.clients, "--input-len", SUFFIX_LEN, "--output-len", 64,
+             "--ignore-eos", "--seed", seed]
 
     def measure(who):
-        with loader.server(who, model, CLIENTS, context) as server:
+        with loader.server(who, model, loader.clients, context) as server:
             shared = loader.load(server, "--workload", "shared-prefix", "--prefix-len", PREFIX_LEN, *shape)
         figures = {"output tokens/s": shared["output_throughput"]}
         if who == "dunlin":
-            with loader.server(who, model, CLIENTS, context) as server:
+            with loader.server(who, model, loader.clients, context) as server:
                 bare = loader.load(server, *shape)
                 once = loader.load(server, "-n", 1, "--input-len", PREFIX_LEN, "--output-len", 1, "--seed", seed)
             figures["share of ideal"] = (bare["duration"] + once["duration"]) / shared["duration"]
@@ -159,8 +162,8 @@ def no_hits(loader, model, seed):
 
     def measure(who):
         flags = [] if who == "dunlin" else [off] if off == "--no-prefix-cache" else [off, "false"]
-        with loader.server("dunlin", model, CLIENTS, 1536, *flags) as server:
-            found = loader.load(server, "-n", loader.requests, "--concurrency", CLIENTS, "--seed", seed, *MIXED)
+        with loader.server("dunlin", model, loader.clients, 1536, *flags) as server:
+            found = loader.load(server, "-n", loader.requests, "--concurrency", loader.clients, "--seed", seed, *MIXED)
         return {"output tokens/s, cache on and off": found["output_throughput"]}
 
     return measure if off else None
