@@ -230,16 +230,16 @@ std::int64_t context_of(Session& session, const GenerationOptions& options) {
 }
 
 // A text that is too long whatever its tokens are.
-std::optional<ApiError> check_bytes(Session& session, std::size_t num_bytes,
-                                    const GenerationOptions& options, const char* param) {
+std::optional<ApiError> check_fewest(Session& session, std::size_t fewest_tokens,
+                                     const GenerationOptions& options, const char* param) {
   const std::int64_t context = context_of(session, options);
-  const std::int64_t fewest = session.fewest_tokens(num_bytes);
-  if (fewest < context) return std::nullopt;
-  return ApiError{400,
-                  fmt::format("the prompt has {} bytes, at least {} tokens, but the context holds "
-                              "{} with the answer; shorten the prompt",
-                              num_bytes, fewest, context),
-                  param, "context_length_exceeded"};
+  if (static_cast<std::int64_t>(fewest_tokens) < context) return std::nullopt;
+  return ApiError{
+      400,
+      fmt::format("the prompt has at least {} tokens, but the context holds {} with the "
+                  "answer; shorten the prompt",
+                  fewest_tokens, context),
+      param, "context_length_exceeded"};
 }
 
 // Refused before anything is submitted, with the word that clients look for.
@@ -317,9 +317,10 @@ ApiResult<std::unique_ptr<ApiCall>> start_chat(Session& session, std::string_vie
   const auto text = session.chat_text(*request->messages, *request->template_vars,
                                       request->add_generation_prompt);
   if (!text) return api_fail(prompt_error(text.error(), "messages"));
-  std::size_t num_bytes = 0;
-  for (const OwnedSegment& segment : *text) num_bytes += segment.text.size();
-  if (auto error = check_bytes(session, num_bytes, request->options, "messages"))
+  std::size_t fewest = 0;
+  for (const OwnedSegment& segment : *text)
+    fewest += session.tokenizer().fewest_tokens(segment.text);
+  if (auto error = check_fewest(session, fewest, request->options, "messages"))
     return api_fail(std::move(*error));
   std::vector<TokenId> prompt = session.encode(*text);
   if (auto error = check_context(session, prompt.size(), request->options, "messages"))
@@ -346,7 +347,8 @@ ApiResult<std::unique_ptr<ApiCall>> start_completion(Session& session, std::stri
     if (request->echo)
       echoes.push_back(input.is_ids ? decode(session.tokenizer(), input.ids) : input.text);
     if (!input.is_ids) {
-      if (auto error = check_bytes(session, input.text.size(), request->options, "prompt"))
+      const std::size_t fewest = session.tokenizer().fewest_tokens(input.text);
+      if (auto error = check_fewest(session, fewest, request->options, "prompt"))
         return api_fail(std::move(*error));
       auto ids = session.completion_prompt(input.text);
       if (!ids) return api_fail(prompt_error(ids.error(), "prompt"));

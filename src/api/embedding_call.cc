@@ -75,7 +75,8 @@ ApiResult<std::vector<std::vector<TokenId>>> tokens_of(const Session& session,
   std::size_t total = 0;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     PromptInput& input = request.inputs[i];
-    const std::int64_t fewest = input.is_ids ? 0 : session.fewest_tokens(input.text.size());
+    const auto fewest =
+        static_cast<std::int64_t>(input.is_ids ? 0 : session.tokenizer().fewest_tokens(input.text));
     if (limit == 0 && fewest > context) return api_fail(length_error(request, i, fewest, context));
     if (!input.is_ids)
       input.ids = session.embedding_prompt(input.text, request.add_special_tokens, limit);

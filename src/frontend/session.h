@@ -75,12 +75,6 @@ class Session {
                                                       const nlohmann::ordered_json& extra,
                                                       bool add_generation_prompt) const = 0;
   virtual std::vector<TokenId> encode(const std::vector<OwnedSegment>& text) const = 0;
-  // A text of so many bytes has at least so many tokens: seen at once, where turning megabytes into
-  // tokens takes seconds. 0 where the tokenizer can't say.
-  std::int64_t fewest_tokens(std::size_t num_bytes) const {
-    const std::size_t most = tokenizer().max_token_bytes();
-    return most == 0 ? 0 : static_cast<std::int64_t>(num_bytes / most);
-  }
   // A raw prompt; special text in it is plain text. The model's prefix (BOS) is added. Thread-safe.
   virtual Result<std::vector<TokenId>> completion_prompt(std::string_view text) const = 0;
 

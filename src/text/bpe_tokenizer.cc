@@ -1,5 +1,7 @@
 #include "text/bpe_tokenizer.h"
 
+#include <algorithm>
+
 #include "text/bpe_load.h"
 #include "text/pretokenizer_table.h"
 
@@ -29,7 +31,15 @@ BpeTokenizer::BpeTokenizer(const Vocab& vocab, TokenTable table, MergeTable merg
     const char text = static_cast<char>(byte);
     byte_ids_[byte] = this->table().find(std::string_view(&text, 1));
   }
-  has_all_bytes_ = has_all_utf8_bytes(byte_ids_);
+}
+
+std::size_t BpeTokenizer::fewest_tokens(std::string_view text) const {
+  // A byte without a token may leave nothing.
+  const auto has_token = [this](char byte) {
+    return byte_ids_[static_cast<unsigned char>(byte)] >= 0;
+  };
+  const auto said = static_cast<std::size_t>(std::count_if(text.begin(), text.end(), has_token));
+  return said / std::max<std::size_t>(longest_text(), 1);
 }
 
 std::string BpeTokenizer::token_bytes(TokenId id, bool render_special) const {

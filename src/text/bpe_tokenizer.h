@@ -20,7 +20,7 @@ class BpeTokenizer final : public VocabTokenizer {
 
   std::string token_bytes(TokenId id, bool render_special) const override;
   bool strips_leading_space() const override { return false; }
-  std::size_t max_token_bytes() const override { return has_all_bytes_ ? longest_text() : 0; }
+  std::size_t fewest_tokens(std::string_view text) const override;
 
  private:
   BpeTokenizer(const Vocab& vocab, TokenTable table, MergeTable merges, PreTokenizer pretokenizer,
@@ -34,7 +34,6 @@ class BpeTokenizer final : public VocabTokenizer {
   MergeTable merges_;
   PreTokenizer pretokenizer_;
   std::array<TokenId, 256> byte_ids_;
-  bool has_all_bytes_;  // that UTF-8 has: no part of a text is left out
   bool whole_pieces_first_;
   WholeTokenCache whole_tokens_;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 
@@ -73,6 +74,13 @@ Outcome SpmTokenizer::read_byte_tokens() {
     byte_of_[static_cast<std::size_t>(id)] = static_cast<std::uint8_t>(byte);
   }
   return {};
+}
+
+std::size_t SpmTokenizer::fewest_tokens(std::string_view text) const {
+  // A character without a token becomes those of its bytes or an unknown one; spaces only grow.
+  constexpr std::size_t kCharacter = 4;
+  const bool drops = unknown_id() < 0 && !has_all_utf8_bytes(byte_ids_);
+  return drops ? 0 : text.size() / std::max(longest_text(), kCharacter);
 }
 
 void SpmTokenizer::find_inner_spaces() {

@@ -3,7 +3,6 @@
 // tokens (Kudo & Richardson 2018).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -20,12 +19,7 @@ class SpmTokenizer final : public VocabTokenizer {
   static Result<std::unique_ptr<Tokenizer>> make(const Vocab& vocab);
 
   std::string token_bytes(TokenId id, bool render_special) const override;
-  // A character without a token becomes those of its bytes, or an unknown one; spaces only grow.
-  std::size_t max_token_bytes() const override {
-    constexpr std::size_t kCharacter = 4;
-    const bool drops = unknown_id() < 0 && !has_all_utf8_bytes(byte_ids_);
-    return drops ? 0 : std::max(longest_text(), kCharacter);
-  }
+  std::size_t fewest_tokens(std::string_view text) const override;
   bool strips_leading_space() const override {
     return prepend_scheme_ ? *prepend_scheme_ != PrependScheme::kNever : adds_space_prefix_;
   }

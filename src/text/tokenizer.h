@@ -44,9 +44,10 @@ class Tokenizer {
     return bytes;
   }
 
-  // Bytes of a text that one token stands for at most: a text of n bytes has at least n / this many
-  // tokens. 0: not known, as where an unknown word is one token whatever its length.
-  virtual std::size_t max_token_bytes() const { return 0; }
+  // encode(text) gives at least so many ids, from the longest token: told at a gigabyte a second,
+  // where encoding takes a thousand times as long. 0 where that is not known, as where an unknown
+  // word is one token whatever its length.
+  virtual std::size_t fewest_tokens(std::string_view /*text*/) const { return 0; }
 
   virtual int vocab_size() const = 0;
   virtual bool is_control(TokenId id) const = 0;

@@ -105,11 +105,16 @@ TEST(BpeTest, the_lowest_rank_merges_first) {
   EXPECT_THAT(tokenizer->encode(""), ElementsAre());
 }
 
-TEST(BpeTest, tells_how_much_text_a_token_stands_for_at_most) {
+TEST(BpeTest, tells_how_many_tokens_a_text_has_at_least) {
   VocabBuilder builder = byte_level();
-  EXPECT_EQ(builder.make()->max_token_bytes(), std::string("<|im_start|>").size());
+  const std::string starts = "<|im_start|><|im_start|>";  // the longest token, twice
+  EXPECT_EQ(builder.make()->fewest_tokens(starts), 2u);
+  EXPECT_EQ(builder.make()->encode(starts, /*trusted=*/true).size(), 2u);
   builder.vocab.types['a'] = TokenType::kUnused;
-  EXPECT_EQ(builder.make()->max_token_bytes(), 0u) << "letters may be left out";
+  const auto without_a = builder.make();
+  EXPECT_EQ(without_a->fewest_tokens(std::string(1000, 'a')), 0u) << "they leave nothing";
+  EXPECT_THAT(without_a->encode(std::string(1000, 'a')), ElementsAre());
+  EXPECT_EQ(without_a->fewest_tokens(std::string(1000, 'a') + std::string(24, 'b')), 2u);
 }
 
 TEST(BpeTest, a_token_that_merging_does_not_make_is_only_used_where_the_name_says_so) {

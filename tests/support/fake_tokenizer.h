@@ -40,7 +40,9 @@ class FakeTokenizer final : public Tokenizer {
     return std::string(1, static_cast<char>(id));
   }
 
-  std::size_t max_token_bytes() const override { return 7; }  // a control token's name
+  std::size_t fewest_tokens(std::string_view text) const override {
+    return text.size() / 7;  // a control token's name
+  }
   int vocab_size() const override { return 258; }
   bool is_control(TokenId id) const override { return id >= kBos; }
   std::span<const TokenId> prefix_ids() const override { return prefix_; }
