@@ -68,8 +68,9 @@ struct Call {
     }
     const float sink =
         params.sinks == nullptr ? kNothing : static_cast<float>(params.sinks[head] * kLog2E);
-    float* to =
-        out + (std::int64_t{token_of(tile, row)} * params.num_heads + head) * layer.head_dim_v;
+    const std::int64_t at = std::int64_t{token_of(tile, row)} * params.num_heads + head;
+    if (batch.softmax != nullptr) batch.softmax[at] = {m, l + std::exp2(sink - m)};
+    float* to = out + at * layer.head_dim_v;
     kernels.finish_row(layer.head_dim_v, sink, m, l, o, to);
     const int rotation = layer.values_in_keys ? layer.k.rotation : layer.v.rotation;
     if (rotation > 1)
@@ -104,15 +105,11 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
     const int token = call.token_of(tile, r);
     const AttentionRange range = range_of(call, tile, token, part);
     const bool sees = range.begin < range.end;  // else it may have no query
-    const float* q = queries + token * q_stride + call.head_of(tile, r) * dim;
-    float* scaled = scratch.q + r;
-    if (call.layer.k.rotation > 1) {
-      std::copy_n(q, dim, scratch.widened);
-      rotate_channels(scratch.widened, dim, call.layer.k.rotation,
-                      1 / static_cast<float>(call.layer.k.rotation));
-      q = scratch.widened;
-    }
-    for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = sees ? q[d] * scale : 0;
+    if (sees)
+      gather_query(call.layer, scale, queries + token * q_stride + call.head_of(tile, r) * dim, r,
+                   scratch);
+    else
+      for (std::int64_t d = 0; d < dim; ++d) scratch.q[d * kMaxTileRows + r] = 0;
     rows.begin[static_cast<std::size_t>(r)] = range.begin;
     rows.end[static_cast<std::size_t>(r)] = range.end;
   }
@@ -138,6 +135,23 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
   };
   if (call.kernels.prepare_queries != nullptr) call.kernels.prepare_queries(rows.tile);
 }
+
+}  // namespace
+
+void gather_query(const PagedKvLayer& layer, float scale, const float* q, int row,
+                  const AttentionWorkerScratch& scratch) {
+  const std::int64_t dim = layer.head_dim_k;
+  if (layer.k.rotation > 1) {
+    std::copy_n(q, dim, scratch.widened);
+    rotate_channels(scratch.widened, dim, layer.k.rotation,
+                    1 / static_cast<float>(layer.k.rotation));
+    q = scratch.widened;
+  }
+  float* scaled = scratch.q + row;
+  for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = q[d] * scale;
+}
+
+namespace {
 
 using RowFloats = std::array<float, kMaxTileRows>;
 

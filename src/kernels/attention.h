@@ -52,6 +52,12 @@ struct KeptTokens {
 
 class PageSelection;
 
+// Of a query's softmax: the greatest score, in log2 units, and the sum of 2^(score - most), a sink
+// counted in. A position weighs 2^(its score - most) / sum.
+struct SoftmaxState {
+  float most = 0, sum = 0;
+};
+
 struct AttentionBatch {
   const float* q = nullptr;                 // [num_tokens, num_heads, head_dim_k], after RoPE
   std::int64_t q_stride = 0;                // elements from a token's queries to the next token's
@@ -63,6 +69,9 @@ struct AttentionBatch {
   KeptTokens kept{};  // empty: everything
   // Not null: queries that read only some blocks (page_selection.h), each by itself for a KV head.
   const PageSelection* selection = nullptr;
+  // [num_tokens, num_heads] or null: told what became of each softmax, for attention_votes.h. The
+  // reference tells nothing.
+  SoftmaxState* softmax = nullptr;
 
   // The first token that the query sees but for sinks, and the number of these, for a layer without
   // a window.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/attention_plan.h"
+#include "kernels/attention_votes.h"
 #include "kernels/page_selection.h"
 
 namespace dunlin {
@@ -133,6 +134,10 @@ class AttentionFixture {
   }
   const PageSelection& selection() const { return selection_; }
 
+  // From now on all queries vote; their sums so far, [kv_heads, whole blocks] of a sequence.
+  void count_votes() { votes_.resize(lens_.size()); }
+  std::vector<float>& votes(int seq) { return votes_[static_cast<std::size_t>(seq)]; }
+
   // Rows of all spans' queries, one after another, [count * heads * dim_v].
   std::vector<float> run(const FloatKernels& kernels, const AttentionParams& params,
                          const std::vector<QuerySpan>& spans, ThreadPool& pool) {
@@ -149,8 +154,8 @@ class AttentionFixture {
         const bool is_sparse = t >= select_from_ && t / kKvBlockSize + 1 > num_pages_;
         budgets_.push_back(is_sparse ? num_pages_ : 0);
         first.push_back(first_kept(span.seq, t));
-        const std::vector<float> nothing(x.size(), std::numeric_limits<float>::quiet_NaN());
-        const std::vector<float> y = first.back() > 0 ? sink_query(span.seq, t) : nothing;
+        std::vector<float> y(x.size(), std::numeric_limits<float>::quiet_NaN());
+        if (first.back() > 0) y = sink_query(span.seq, t);
         sink_q.insert(sink_q.end(), y.begin(), y.end());
       }
       sinks.push_back(num_sinks(span.seq));
@@ -191,12 +196,29 @@ class AttentionFixture {
     }
     std::vector<float> out(positions.size() * static_cast<std::size_t>(shape_.heads * shape_.dim_v),
                            -777.0f);
+    std::vector<SoftmaxState> softmax;
+    if (!votes_.empty()) {
+      softmax.resize(positions.size() * static_cast<std::size_t>(shape_.heads));
+      batch.softmax = softmax.data();
+    }
     attention_with(pool, kernels, params, batch, layer_, out.data(), scratch_);
+    if (!votes_.empty()) vote(kernels, params, batch, spans, pool);
     return out;
   }
   AttentionScratch& scratch() { return scratch_; }
 
  private:
+  void vote(const FloatKernels& kernels, const AttentionParams& params, const AttentionBatch& batch,
+            const std::vector<QuerySpan>& spans, ThreadPool& pool) {
+    std::vector<VotingSequence> voters;
+    const std::int64_t stride = std::int64_t{max_blocks_} * kKvBlockSize;
+    for (std::size_t s = 0; s < spans.size(); ++s) {
+      std::vector<float>& sums = votes(spans[s].seq);
+      sums.resize(static_cast<std::size_t>(shape_.kv_heads * stride));
+      voters.push_back({static_cast<int>(s), sums.data(), stride});
+    }
+    attention_votes_with(pool, kernels, params, batch, layer_, voters, scratch_);
+  }
   void write(int seq, int token) {
     const std::vector<float> k = row(2, seq, token, shape_.kv_heads * shape_.dim_k);
     std::vector<float> v = row(3, seq, token, shape_.kv_heads * shape_.dim_v);
@@ -226,6 +248,7 @@ class AttentionFixture {
   std::vector<std::uint16_t> bounds_;
   std::vector<std::uint8_t> bounds_known_;
   PageSelection selection_;
+  std::vector<std::vector<float>> votes_;  // empty, or one a sequence
 };
 
 // Tokens first .. first + count - 1 of sequence 0, one thread, in chunks of 37 and of 1 between

@@ -75,6 +75,10 @@ struct AttentionWorkerScratch {
   float* widened;        // max(kKvBlockSize * head_dim_k, kTileSplit * o_stride)
 };
 
+// A query as row `row` of scratch.q: turned as the keys are stored, times `scale`.
+void gather_query(const PagedKvLayer& layer, float scale, const float* q, int row,
+                  const AttentionWorkerScratch& scratch);
+
 struct AttentionScratch::Plan {
  public:
   // Elements of the arrays and bytes of the buffers that reserve() makes.

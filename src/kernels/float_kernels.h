@@ -70,6 +70,10 @@ struct FloatKernels {
   // 2^(score - m), o [rows, o_stride] the values so weighted. Null in the reference, which has no
   // partials.
   void (*attend_split)(const AttentionTile& tile, std::int64_t split, float* m, float* l, float* o);
+  // Adds to votes [256], those of the split's positions, what each row gives them: row by row,
+  // ascending, 2^(score - m) * share to each that the row sees. A tile of one KV head.
+  void (*vote_split)(const AttentionTile& tile, std::int64_t split, const float* m,
+                     const float* share, float* votes);
   // (m, l, o) of one row takes in a partial of the same row.
   void (*merge_partial)(std::int64_t o_stride, float part_m, float part_l, const float* part_o,
                         float* m, float* l, float* o);

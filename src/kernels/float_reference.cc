@@ -122,6 +122,7 @@ const FloatKernels& reference_float_kernels() {
       .page_score = page_score_rows,
       .prepare_queries = nullptr,
       .attend_split = nullptr,
+      .vote_split = nullptr,
       .merge_partial = nullptr,
       .finish_row = nullptr,
   };
