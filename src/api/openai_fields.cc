@@ -107,6 +107,18 @@ void read_stream(FieldReader& fields, OpenAiRequest& out) {
   if (inner.error()) fields.adopt(*inner.error());
 }
 
+// "20%", where the number may be a share. False: it is none, or not there.
+bool read_share(FieldReader& fields, const KvPolicyNumber& number) {
+  const ordered_json* value = fields.find(number.name);
+  if (number.share == nullptr || value == nullptr || !value->is_string()) return false;
+  const auto text = value->get<std::string>();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number.share);
+  const bool is_share = error == std::errc() && std::string_view(end) == "%";
+  if (!is_share || *number.share < 1 || *number.share > 100)
+    fields.fail(number.name, "must be a number of tokens, or a share from \"1%\" to \"100%\"");
+  return true;
+}
+
 }  // namespace
 
 ApiResult<void> check_model(FieldReader& fields, const ParseContext& context) {
@@ -159,10 +171,12 @@ void read_kv_policy(FieldReader& fields, std::optional<KvPolicy>& out) {
     if (!is_known)
       inner.fail(name, fmt::format("is not known of the policy {}", quote_for_message(type)));
   }
-  for (const KvPolicyNumber& number : numbers) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const KvPolicyNumber number = numbers_of(policy)[i];
+    if (read_share(inner, number)) continue;
     inner.read(number.name, *number.value, number.min, number.max);
-    if (*number.value % number.unit != 0)
-      inner.fail(number.name, fmt::format("must be a multiple of {}", number.unit));
+    if ((*number.value - number.min) % number.unit != 0)
+      inner.fail(number.name, fmt::format("must be {}", range_of(number)));
   }
   if (inner.error()) return fields.adopt(*inner.error());
   out = policy;

@@ -127,6 +127,19 @@ TEST(ChatParse, names_the_field_of_a_wrong_type_or_range) {
   expect_error(chat(R"(,"kv_policy":{"type":"window","window":"8"})"), "kv_policy.window");
   expect_error(chat(R"(,"kv_policy":{"type":"window","budget":8})"), "kv_policy.budget");
   expect_error(chat(R"(,"kv_policy":{"type":"full","sinks":4})"), "kv_policy.sinks");
+  expect_error(chat(R"(,"kv_policy":{"type":"h2o","budget":24})"), "kv_policy.budget");
+  for (const char* share : {"", "20", "0%", "101%", "x%", "20%%", "-1%", "99999999999%"})
+    expect_error(chat(R"(,"kv_policy":{"type":"h2o","budget":")" + std::string(share) + R"("})"),
+                 "kv_policy.budget");
+  expect_error(chat(R"(,"kv_policy":{"type":"quest","budget":"20%"})"), "kv_policy.budget");
+  expect_error(chat(R"(,"kv_policy":{"type":"h2o","budget":64,"recent":64})"), "kv_policy.recent");
+  expect_error(chat(R"(,"kv_policy":{"type":"h2o","budget":64,"recent":"50%"})"),
+               "kv_policy.recent");
+  expect_error(chat(R"(,"kv_policy":{"type":"snapkv","window":40})"), "kv_policy.window");
+  expect_error(chat(R"(,"kv_policy":{"type":"snapkv","budget":32,"window":32})"),
+               "kv_policy.window");
+  expect_error(chat(R"(,"kv_policy":{"type":"snapkv","pool":4})"), "kv_policy.pool");
+  expect_error(chat(R"(,"kv_policy":{"type":"snapkv","recent":16})"), "kv_policy.recent");
   expect_error(chat(R"(,"deadline_ms":0)"), "deadline_ms");
   expect_error(chat(R"(,"deadline_ms":604800001)"), "deadline_ms");
   expect_error(chat(R"(,"queue_timeout_ms":"soon")"), "queue_timeout_ms");
@@ -140,6 +153,12 @@ TEST(ChatParse, reads_the_kv_policy) {
             wanted);
   EXPECT_EQ(chat(R"(,"kv_policy":{"type":"window"})")->options.kv_policy,
             (KvPolicy{.type = KvPolicyType::kWindow}));
+  EXPECT_EQ(chat(R"(,"kv_policy":{"type":"h2o","recent":512,"budget":1024})")->options.kv_policy,
+            (KvPolicy{.type = KvPolicyType::kH2o, .budget = 1024, .recent = 512}));
+  EXPECT_EQ(chat(R"(,"kv_policy":{"type":"h2o","budget":"20%"})")->options.kv_policy,
+            (KvPolicy{.type = KvPolicyType::kH2o, .share = 20}));
+  EXPECT_EQ(chat(R"(,"kv_policy":{"type":"snapkv","window":64,"pool":5})")->options.kv_policy,
+            (KvPolicy{.type = KvPolicyType::kSnapKv, .observed = 64, .pool = 5}));
 }
 
 TEST(ChatParse, takes_the_newer_name_of_max_tokens_and_minus_one_for_no_limit) {

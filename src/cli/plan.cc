@@ -67,6 +67,8 @@ struct Planned {
     const auto bytes = [](std::int64_t blocks, std::int64_t block) {
       return static_cast<double>(blocks * block);
     };
+    if (kv_policy.compacts())
+      return bytes(layout.blocks_for(kv_policy.num_slots(context, context)), layout.block_bytes());
     if (kv_policy.gives_back())
       return bytes(KvCacheManager::max_blocks_per_sequence(layout, context, 1, kv_policy),
                    layout.block_bytes());

@@ -84,8 +84,9 @@ CLI::Option& add_kv_policy_option(CLI::App& command, std::string& policy) {
   return *command
               .add_option("--kv-policy", policy,
                           "What of a text its later tokens see: full, "
-                          "window,sinks=4,window=1024 or quest,budget=2048 (a request may name its "
-                          "own)")
+                          "window,sinks=4,window=1024, quest,budget=2048, h2o,budget=2048 (or 20% "
+                          "of the prompt) or snapkv,budget=2048,window=32,pool=7 (a request may "
+                          "name its own)")
               ->capture_default_str()
               ->check([](const std::string& text) {
                 const auto parsed = parse_kv_policy(text);

@@ -18,6 +18,9 @@ BatchBuilder::BatchBuilder(const SchedulerConfig& config, int num_groups, int ma
   sink_positions_.reserve(max_tokens);
   page_budgets_.reserve(max_tokens);
   num_sinks_.reserve(max_seqs);
+  slot_positions_.reserve(max_tokens);
+  slot_lens_.reserve(max_seqs);
+  voters_.reserve(max_seqs);
   batch_.causal = !config.whole_sequences;
   const std::size_t max_blocks = static_cast<std::size_t>(num_blocks_for(max_context));
   for (GroupArrays& arrays : arrays_) {
@@ -51,6 +54,8 @@ const ForwardBatch& BatchBuilder::build(const ScheduledBatch& scheduled) {
   for (int g = 0; g < static_cast<int>(groups_.size()); ++g) fill_group(g, scheduled);
   fill_kept(scheduled);
   fill_page_budgets(scheduled);
+  fill_slots(scheduled);
+  fill_voters(scheduled);
   batch_.token_ids = token_ids_;
   batch_.positions = positions_;
   batch_.query_start_loc = query_start_loc_;
@@ -95,6 +100,38 @@ void BatchBuilder::fill_page_budgets(const ScheduledBatch& scheduled) {
   }
   batch_.page_budgets = {};
   if (is_any) batch_.page_budgets = page_budgets_;
+}
+
+// Empty where a token's slot is its position.
+void BatchBuilder::fill_slots(const ScheduledBatch& scheduled) {
+  slot_positions_.clear();
+  slot_lens_.clear();
+  bool is_any = false;
+  for (const ScheduledSequence& s : scheduled.seqs) {
+    const int dropped = s.seq->kv.num_dropped_tokens();
+    is_any = is_any || dropped > 0;
+    for (int position = s.begin; position < s.end(); ++position)
+      slot_positions_.push_back(position - dropped);
+    slot_lens_.push_back(s.end() - dropped);
+  }
+  batch_.slot_positions = batch_.slot_lens = {};
+  if (!is_any) return;
+  batch_.slot_positions = slot_positions_;
+  batch_.slot_lens = slot_lens_;
+}
+
+// A step has no votes of a sequence or those of all of its tokens, since it ends where they begin.
+void BatchBuilder::fill_voters(const ScheduledBatch& scheduled) {
+  voters_.clear();
+  for (int i = 0; i < static_cast<int>(scheduled.seqs.size()); ++i) {
+    const ScheduledSequence& s = scheduled.seqs[static_cast<std::size_t>(i)];
+    const KvPolicy& policy = s.seq->kv_policy;
+    const int num_prompt = s.seq->num_prompt_tokens;
+    if (s.begin < policy.first_vote(num_prompt) || s.begin >= policy.end_of_votes(num_prompt))
+      continue;
+    voters_.push_back({i, &s.seq->kv.votes(), policy.compaction(s.end(), num_prompt)});
+  }
+  batch_.voters = voters_;
 }
 
 void BatchBuilder::fill_group(int group_idx, const ScheduledBatch& scheduled) {

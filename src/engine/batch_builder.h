@@ -29,6 +29,8 @@ class BatchBuilder {
   void fill_group(int group_idx, const ScheduledBatch& scheduled);
   void fill_kept(const ScheduledBatch& scheduled);
   void fill_page_budgets(const ScheduledBatch& scheduled);
+  void fill_slots(const ScheduledBatch& scheduled);
+  void fill_voters(const ScheduledBatch& scheduled);
 
   std::vector<TokenId> token_ids_;
   std::vector<std::int32_t> positions_;
@@ -37,6 +39,8 @@ class BatchBuilder {
   std::vector<std::int32_t> logits_indices_;
   std::vector<std::int32_t> hidden_indices_;
   std::vector<std::int32_t> first_kept_, num_sinks_, sink_positions_, page_budgets_;
+  std::vector<std::int32_t> slot_positions_, slot_lens_;
+  std::vector<ForwardBatch::Voter> voters_;
   std::vector<GroupArrays> arrays_;
   std::vector<ForwardBatch::Group> groups_;
   ForwardBatch batch_;

@@ -17,7 +17,10 @@ using testing::random_prompt;
 constexpr KvPolicy kWindow{KvPolicyType::kWindow, 4, 32};
 constexpr KvPolicy kOtherWindow{KvPolicyType::kWindow, 20, 48};
 constexpr KvPolicy kQuest{.type = KvPolicyType::kQuest, .budget = 48};
-constexpr KvPolicy kPolicies[] = {{}, kWindow, kOtherWindow, kQuest};
+constexpr KvPolicy kH2o{.type = KvPolicyType::kH2o, .budget = 48};
+constexpr KvPolicy kSnapKv{.type = KvPolicyType::kSnapKv, .budget = 48, .observed = 16};
+constexpr KvPolicy kPolicies[] = {{}, kWindow, kOtherWindow, kQuest, kH2o, kSnapKv};
+constexpr unsigned kNumPolicies = std::size(kPolicies);
 
 EngineRequest with(EngineRequest request, const KvPolicy& policy) {
   request.kv_policy = policy;
@@ -31,15 +34,17 @@ TEST(KvPolicies, EachRequestGetsItsOwnInOneBatch) {
     CoreHarness harness(windows, {.max_context = 400, .max_seqs = 6, .max_batch_tokens = chunk},
                         24);
     std::vector<RequestId> ids;
-    for (unsigned i = 0; i < 12; ++i) {
-      const auto prompt = random_prompt(i / 4, 30 + static_cast<int>(i / 4) * 37);
-      ids.push_back(harness.add(with(make_request(prompt, 90), kPolicies[i % 4])));
+    const auto prompt_of = [](unsigned i) {
+      return random_prompt(i / kNumPolicies, 30 + static_cast<int>(i / kNumPolicies) * 37);
+    };
+    for (unsigned i = 0; i < 3 * kNumPolicies; ++i) {
+      ids.push_back(harness.add(with(make_request(prompt_of(i), 90), kPolicies[i % kNumPolicies])));
       harness.step();
     }
     harness.run_all();
-    for (unsigned i = 0; i < 12; ++i) {
-      const auto prompt = random_prompt(i / 4, 30 + static_cast<int>(i / 4) * 37);
-      EXPECT_EQ(harness.tokens(ids[i]), expected_output(windows, prompt, 90, kPolicies[i % 4]))
+    for (unsigned i = 0; i < 3 * kNumPolicies; ++i) {
+      EXPECT_EQ(harness.tokens(ids[i]),
+                expected_output(windows, prompt_of(i), 90, kPolicies[i % kNumPolicies]))
           << "request " << i << ", chunk " << chunk;
     }
     EXPECT_GT(harness.core().stats().num_preemptions, 0u) << chunk;
@@ -62,7 +67,63 @@ TEST(KvPolicies, ThePrefixCacheServesOnlyWhatFullAttentionWrote) {
   EXPECT_EQ(ask(kWindow), 32);
   EXPECT_EQ(ask(kOtherWindow), 64);
   EXPECT_EQ(ask(kQuest), 192);
+  EXPECT_EQ(ask(kH2o), 32) << "heavy hitters are looked for behind them";
+  EXPECT_EQ(ask(kSnapKv), 176) << "the window votes";
+  EXPECT_EQ(ask(kSnapKv), 176);
   EXPECT_EQ(ask({}), 192);
+}
+
+// Where h2o and snapkv come first, and what they leave behind.
+TEST(KvPolicies, WhatMovesItsTokensSharesThoseBefore) {
+  for (const bool has_room : {true, false}) {
+    for (const KvPolicy& policy : {kH2o, kSnapKv}) {
+      const EngineConfig config{.max_context = 400, .max_seqs = 3, .max_batch_tokens = 64};
+      CoreHarness harness({0}, config, has_room ? 200 : 15);
+      const auto prompt = random_prompt(3, 200);
+      const int exact = policy.num_exact_tokens(200) / kBlockSize * kBlockSize;
+      const auto ask = [&](const KvPolicy& wanted, int n = 1) {
+        const RequestId first = harness.add(with(make_request(prompt, 20), wanted), n);
+        harness.run_all();
+        for (RequestId id = first; id < first + static_cast<unsigned>(n); ++id)
+          EXPECT_EQ(harness.tokens(id), expected_output({0}, prompt, 20, wanted));
+        return harness.last(first).stats.num_cached_tokens;
+      };
+      EXPECT_EQ(ask(policy), 0);
+      const int again = ask(policy, 3);
+      if (has_room) {
+        EXPECT_EQ(again, exact);
+        EXPECT_EQ(ask({}), exact);
+        EXPECT_EQ(ask({}), 192);
+      } else {
+        EXPECT_LE(again, exact);
+        EXPECT_LE(ask({}), exact);
+      }
+      EXPECT_EQ(ask(policy, 2), exact);
+    }
+  }
+}
+
+TEST(KvPolicies, BudgetsBoundTheBlocks) {
+  const auto most_held = [](const KvPolicy& policy, int num_prompt, int num_output) {
+    CoreHarness harness({0, 0}, {.max_context = 1000, .max_seqs = 2, .max_batch_tokens = 100}, 70);
+    harness.add(with(make_request(random_prompt(1, num_prompt), num_output), policy));
+    std::int64_t most = 0, most_behind_prompt = 0;
+    while (harness.core().has_work()) {
+      harness.step();
+      const auto held =
+          harness.core().stats().kv_policies[static_cast<std::size_t>(policy.type)].num_held_blocks;
+      most = std::max(most, held);
+      if (!harness.outputs(1).empty()) most_behind_prompt = std::max(most_behind_prompt, held);
+    }
+    EXPECT_EQ(harness.tokens(1).size(), static_cast<std::size_t>(num_output));
+    EXPECT_EQ(harness.core().stats().num_free_blocks, 70);
+    return std::pair(most, most_behind_prompt);
+  };
+  EXPECT_EQ(most_held(kH2o, 700, 200), std::pair(std::int64_t{4}, std::int64_t{4}));
+  EXPECT_EQ(most_held(kH2o, 1, 900), std::pair(std::int64_t{4}, std::int64_t{4}));
+  EXPECT_EQ(most_held(KvPolicy{.type = KvPolicyType::kH2o, .budget = 512}, 900, 50).first, 33);
+  EXPECT_EQ(most_held(kSnapKv, 700, 1).second, 0) << "it ends with its first token";
+  EXPECT_EQ(most_held(kSnapKv, 700, 5), std::pair(std::int64_t{43}, std::int64_t{4}));
 }
 
 TEST(KvPolicies, AWindowGoesOnBehindTheContextInConstantMemory) {
@@ -80,25 +141,29 @@ TEST(KvPolicies, AWindowGoesOnBehindTheContextInConstantMemory) {
 }
 
 TEST(KvPolicies, CancelGivesAllBack) {
-  CoreHarness harness({0}, {.max_context = 400, .max_seqs = 3, .max_batch_tokens = 40}, 60);
+  CoreHarness harness({0}, {.max_context = 400, .max_seqs = 6, .max_batch_tokens = 60}, 60);
   std::vector<RequestId> ids;
-  for (unsigned i = 0; i < 3; ++i)
+  for (unsigned i = 0; i < kNumPolicies; ++i)
     ids.push_back(harness.add(with(make_request(random_prompt(i, 100), 100), kPolicies[i])));
   for (int i = 0; i < 30; ++i) harness.step();
   EXPECT_EQ(harness.core().stats().kv_policies[1].num_running, 2);
-  EXPECT_GT(harness.core().stats().kv_policies[0].num_held_blocks, 0);
+  for (const KvPolicyUse& use : harness.core().stats().kv_policies)
+    EXPECT_GT(use.num_held_blocks, 0);
   for (const RequestId id : ids) harness.abort(id);
   EXPECT_EQ(harness.core().stats().num_free_blocks, 60);
-  EXPECT_EQ(harness.core().stats().kv_policies[1].num_held_blocks, 0);
+  for (const KvPolicyUse& use : harness.core().stats().kv_policies)
+    EXPECT_EQ(use.num_held_blocks, 0);
 }
 
-TEST(KvPolicies, ChoicesShareAPromptUnderAWindow) {
-  CoreHarness harness({0}, {.max_context = 400, .max_seqs = 4, .max_batch_tokens = 64}, 100);
-  const auto prompt = random_prompt(9, 150);
-  const RequestId first = harness.add(with(make_request(prompt, 60), kWindow), 3);
-  harness.run_all();
-  for (RequestId id = first; id < first + 3; ++id)
-    EXPECT_EQ(harness.tokens(id), expected_output({0}, prompt, 60, kWindow));
+TEST(KvPolicies, ChoicesShareAPromptUnderEach) {
+  for (const KvPolicy& policy : kPolicies) {
+    CoreHarness harness({0}, {.max_context = 400, .max_seqs = 4, .max_batch_tokens = 64}, 100);
+    const auto prompt = random_prompt(9, 150);
+    const RequestId first = harness.add(with(make_request(prompt, 60), policy), 3);
+    harness.run_all();
+    for (RequestId id = first; id < first + 3; ++id)
+      EXPECT_EQ(harness.tokens(id), expected_output({0}, prompt, 60, policy));
+  }
 }
 
 TEST(KvPolicies, TheEngineChecksThemAndHasADefault) {
@@ -138,7 +203,7 @@ struct ModelCase {
 // Real attention with random weights: company, chunks and preemption change no bit.
 class KvPolicyModels : public ::testing::TestWithParam<ModelCase> {
  protected:
-  static constexpr unsigned kRequests = 6;
+  static constexpr unsigned kRequests = 9;
 
   static std::unique_ptr<Model> load(Isa isa, int num_layers = 0) {
     testing::RandomWeightsOptions options;
@@ -163,7 +228,7 @@ class KvPolicyModels : public ::testing::TestWithParam<ModelCase> {
     request.sampling.temperature = 1;
     request.sampling.seed = i;
     request.sampling.num_logprobs = 1;
-    return with(std::move(request), kPolicies[(i + 1) % 4]);
+    return with(std::move(request), kPolicies[(i + 1) % kNumPolicies]);
   }
   static std::vector<float> logprobs(CoreHarness& harness, RequestId id) {
     std::vector<float> all;
@@ -214,6 +279,24 @@ TEST_P(KvPolicyModels, WindowsMatterWhereTheyHideTokens) {
   }
   EXPECT_EQ(seen[0], seen[1]);
   EXPECT_NE(seen[0], seen[2]);
+}
+
+// As long as all tokens are kept it is full attention, and then it isn't any more.
+TEST_P(KvPolicyModels, BudgetsMatterWhereTheyDropTokens) {
+  CoreHarness harness({.max_context = 200, .max_seqs = 1, .max_batch_tokens = 200}, 400,
+                      load(best_isa()));
+  std::vector<std::vector<float>> seen;
+  for (const KvPolicy& policy :
+       {KvPolicy{}, KvPolicy{.type = KvPolicyType::kH2o, .budget = 160},
+        KvPolicy{.type = KvPolicyType::kSnapKv, .budget = 96}, kH2o, kSnapKv}) {
+    const RequestId id = harness.add(with(request(4, harness.vocab_size()), policy));
+    harness.run_all();
+    seen.push_back(logprobs(harness, id));
+  }
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_EQ(seen[0], seen[2]);
+  EXPECT_NE(seen[0], seen[3]);
+  EXPECT_NE(seen[0], seen[4]);
 }
 
 // In a model of one layer keys and values know nothing of other tokens, so a text with a gap is the

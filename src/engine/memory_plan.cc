@@ -56,6 +56,7 @@ MemoryPlan MemoryPlanner::with_blocks(std::int64_t num_blocks) const {
   plan.overhead += num_blocks * (kBytesPerBlock + kBlockSize * kBytesPerToken / groups);
   if (kv_policy_.type == KvPolicyType::kQuest)
     plan.overhead += num_blocks * layout_.block_bounds_bytes();
+  if (kv_policy_.compacts()) plan.overhead += num_blocks * layout_.block_votes_bytes();
   return plan;
 }
 

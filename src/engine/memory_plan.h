@@ -17,10 +17,11 @@
 namespace dunlin {
 
 struct MemoryPlan {
-  std::int64_t weights = 0;   // packed
-  std::int64_t kv = 0;        // the arena of blocks
-  std::int64_t scratch = 0;   // of the largest step: activations, attention, logits, samplers
-  std::int64_t overhead = 0;  // program, vocabulary, tables of blocks and sequences; quest's bounds
+  std::int64_t weights = 0;  // packed
+  std::int64_t kv = 0;       // the arena of blocks
+  std::int64_t scratch = 0;  // of the largest step: activations, attention, logits, samplers
+  std::int64_t overhead =
+      0;  // program, vocabulary, tables of blocks and sequences; what policies count
   std::int64_t num_blocks = 0;
 
   std::int64_t total() const { return weights + kv + scratch + overhead; }

@@ -39,6 +39,20 @@ struct KnownKv {
   double gib_4k, gib_32k, gib_128k;
 };
 
+TEST(MemoryPlan, CountsVotesAndWhatABudgetHolds) {
+  const ModelConfig config = config_of(kLlama7bConfig);
+  EngineConfig limits{.max_context = 32 << 10};
+  const MemoryPlanner full = planner_of(config, "q4_k_m", limits);
+  for (const KvPolicyType type : {KvPolicyType::kH2o, KvPolicyType::kSnapKv}) {
+    limits.kv_policy = {.type = type, .budget = 2048};
+    const MemoryPlanner planner = planner_of(config, "q4_k_m", limits);
+    const std::int64_t votes = planner.with_blocks(1000).overhead - full.with_blocks(1000).overhead;
+    EXPECT_EQ(votes, 1000 * 32 * 32 * 16 * 4) << "a float for each layer, head and slot";
+    const std::int64_t held = type == KvPolicyType::kH2o ? 2048 + 16 : 32 << 10;
+    EXPECT_EQ(planner.with_sequences(1, 32 << 10).kv, held * (512 << 10)) << "a prompt is whole";
+  }
+}
+
 TEST(MemoryPlan, KvCacheOfKnownModels) {
   const KnownKv known[] = {
       {kLlama7bConfig, 512 << 10, 2, 16, 64},

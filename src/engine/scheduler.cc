@@ -291,6 +291,8 @@ ScheduledSequence Scheduler::chunk_of(Sequence& seq) const {
   if (chunk.num_tokens > 1) {
     chunk.num_tokens = std::min(chunk.num_tokens, budget_.num_tokens_left(chunk.begin));
   }
+  const int step_end = seq.kv_policy.step_end(chunk.begin, seq.num_prompt_tokens);
+  chunk.num_tokens = std::min(chunk.num_tokens, step_end - chunk.begin);
   if (config_.whole_sequences && chunk.num_tokens < seq.num_remaining()) chunk.num_tokens = 0;
   chunk.samples = chunk.end() == seq.num_tokens() && seq.sampling.max_tokens > 0;
   chunk.first_row = chunk.samples ? chunk.end() - 1 : chunk.end();

@@ -1,6 +1,9 @@
 // BlockTable: one sequence's blocks of one KV group. Entry i holds the tokens of absolute
 // positions [i * kBlockSize, (i + 1) * kBlockSize); kNoBlock where a window has slid past it. A
 // window may leave the first entries as they are (the sinks of kv_policy.h).
+//
+// Where a policy compacts, entries leave the middle of the table, and a token's slot is its
+// position less what has left: the tokens before it have been moved.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +34,24 @@ class BlockTable {
   std::int32_t operator[](int idx) const { return blocks_[static_cast<std::size_t>(idx)]; }
   std::span<const std::int32_t> blocks() const { return blocks_; }
 
-  // Where the K and V of `position` lie in the arena: block * kBlockSize + offset.
+  // Tokens that have left.
+  int num_dropped() const { return num_dropped_; }
+  void set_dropped(int num_tokens) { num_dropped_ = num_tokens; }  // as another sequence's
+  // Entries that num_tokens tokens fill, with those that have left.
+  int size_for(int num_tokens) const { return num_blocks_for(num_tokens - num_dropped_); }
+  // The entry of a token that was not compacted yet.
+  int entry_of(int position) const { return (position - num_dropped_) / kBlockSize; }
+  // Where its K and V lie in the arena: block * kBlockSize + offset.
   std::int64_t slot(int position) const {
-    return std::int64_t{(*this)[position / kBlockSize]} * kBlockSize + position % kBlockSize;
+    return std::int64_t{(*this)[entry_of(position)]} * kBlockSize + position % kBlockSize;
   }
 
   void append(std::int32_t block) { blocks_.push_back(block); }
+  // Takes out the entries [first, last), of whose tokens none is there any more.
+  void erase(int first, int last) {
+    blocks_.erase(blocks_.begin() + first, blocks_.begin() + last);
+    num_dropped_ += (last - first) * kBlockSize;
+  }
   void replace(int idx, std::int32_t block) { blocks_[static_cast<std::size_t>(idx)] = block; }
   // Appends an entry that a window no longer needs; only before the first kept one.
   void append_gap() {
@@ -56,6 +71,7 @@ class BlockTable {
     const std::int32_t block = blocks_.back();
     blocks_.pop_back();
     if (first_kept_ > size()) first_kept_ = size();
+    if (empty()) num_dropped_ = 0;
     return block;
   }
 
@@ -63,6 +79,7 @@ class BlockTable {
   std::vector<std::int32_t> blocks_;
   int first_kept_ = 0;
   int num_front_ = 0;
+  int num_dropped_ = 0;  // whole blocks
 };
 
 }  // namespace dunlin

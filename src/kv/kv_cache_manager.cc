@@ -43,6 +43,8 @@ int KvSequence::num_held_blocks() const {
 // their blocks.
 KvCacheManager::KvCacheManager(const KvLayout& layout, int num_blocks, bool prefix_cache)
     : windows_(windows_of(layout)),
+      num_full_layers_(layout.num_full_layers()),
+      num_kv_heads_(layout.num_kv_heads),
       prefix_cache_(prefix_cache),
       pool_(num_blocks),
       index_(num_groups(), num_blocks, prefix_cache ? 2 * num_blocks : 0),
@@ -61,6 +63,7 @@ KvSequence KvCacheManager::make_sequence(int max_tokens, bool use_prefix_cache,
     if (windows_[g] == 0) seq.tables_[g].keep_front(policy.num_sink_blocks());
   }
   seq.policy_ = policy;
+  seq.num_prompt_ = num_prompt_tokens;
   seq.num_exact_ = policy.num_exact_tokens(num_prompt_tokens);
   seq.wants_cache_ = seq.hashing_ = prefix_cache_ && use_prefix_cache;
   seq.num_resets_ = num_resets_;
@@ -118,22 +121,21 @@ int KvCacheManager::match_prefix(KvSequence& seq, std::span<const TokenId> token
 }
 
 int KvCacheManager::num_new_blocks(const KvSequence& seq, int num_tokens) const {
-  const int size = seq.tables_[0].size();
-  int needed = std::max(0, num_blocks_for(num_tokens) - size) * num_groups();
-  const int write_idx = seq.num_computed_ / kBlockSize;
-  if (num_tokens > seq.num_computed_ && write_idx < size) {
-    for (const BlockTable& table : seq.tables_) {
+  int needed = num_shared_blocks(seq, compaction_at(seq, num_tokens).to / kBlockSize);
+  for (const BlockTable& table : seq.tables_) {
+    needed += std::max(0, table.size_for(num_tokens) - table.size());
+    const int write_idx = table.entry_of(seq.num_computed_);
+    if (num_tokens > seq.num_computed_ && write_idx < table.size())
       needed += table[write_idx] != kNoBlock && is_shared(table[write_idx]);
-    }
   }
   return needed;
 }
 
 int KvCacheManager::num_new_blocks(const KvSequence& seq, int num_tokens, int max_chunk) const {
-  int needed = 0;
+  int needed = num_shared_blocks(seq, seq.policy_.num_targets(seq.num_prompt_) / kBlockSize);
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     const BlockTable& table = seq.tables_[g];
-    int growth = std::max(0, num_blocks_for(num_tokens) - table.size());
+    int growth = std::max(0, table.size_for(num_tokens) - table.size());
     const int most = max_group_blocks(windows_[g], seq.policy_, num_tokens, max_chunk);
     needed += std::min(growth, std::max(0, most - table.num_held()));
   }
@@ -141,28 +143,33 @@ int KvCacheManager::num_new_blocks(const KvSequence& seq, int num_tokens, int ma
 }
 
 bool KvCacheManager::allocate(KvSequence& seq, int num_tokens) {
+  const KvPolicy& policy = seq.policy_;
   DUNLIN_CHECK(num_tokens >= seq.num_computed_, "computed tokens have their slots already");
-  if (num_new_blocks(seq, num_tokens) > pool_.num_free()) return false;
-  const int write_idx = seq.num_computed_ / kBlockSize;
-  if (num_tokens > seq.num_computed_ && write_idx < seq.tables_[0].size()) {
-    make_private(seq, write_idx);
-  }
-  const int size = num_blocks_for(num_tokens);
+  DUNLIN_CHECK(num_tokens <= policy.step_end(seq.num_computed_, seq.num_prompt_),
+               "a step ends where its policy compacts");
+  const int needed = num_new_blocks(seq, num_tokens);
+  if (needed > pool_.num_free()) return false;
+  const bool has_spare = needed < pool_.num_free();
   for (BlockTable& table : seq.tables_) {
-    while (table.size() < size) table.append(take_block());
+    const int write_idx = table.entry_of(seq.num_computed_);
+    if (num_tokens > seq.num_computed_ && write_idx < table.size()) make_private(table, write_idx);
+    while (table.size() < table.size_for(num_tokens)) table.append(take_block());
   }
+  const KvCompaction compaction = compaction_at(seq, num_tokens);
+  if (!compaction.is_none()) own_targets(seq, compaction.to / kBlockSize, has_spare);
+  if (seq.votes_.is_empty() && num_tokens > policy.first_vote(seq.num_prompt_) &&
+      num_tokens <= policy.end_of_votes(seq.num_prompt_))
+    seq.votes_.reset(num_full_layers_, num_kv_heads_, policy.max_voted_slots(seq.num_prompt_));
   return true;
 }
 
-void KvCacheManager::make_private(KvSequence& seq, int block_idx) {
-  for (BlockTable& table : seq.tables_) {
-    const std::int32_t shared = table[block_idx];
-    if (shared == kNoBlock || !is_shared(shared)) continue;
-    const std::int32_t copy = take_block();
-    copies_.push_back({shared, copy});
-    table.replace(block_idx, copy);
-    pool_.release(shared);
-  }
+void KvCacheManager::make_private(BlockTable& table, int block_idx) {
+  const std::int32_t shared = table[block_idx];
+  if (shared == kNoBlock || !is_shared(shared)) return;
+  const std::int32_t copy = take_block();
+  copies_.push_back({shared, copy});
+  table.replace(block_idx, copy);
+  pool_.release(shared);
 }
 
 std::int32_t KvCacheManager::take_block() {
@@ -175,11 +182,13 @@ std::int32_t KvCacheManager::take_block() {
 void KvCacheManager::commit(KvSequence& seq, std::span<const TokenId> tokens, int num_tokens) {
   DUNLIN_CHECK(num_tokens >= seq.num_computed_ &&
                    static_cast<std::size_t>(num_tokens) <= tokens.size() &&
-                   num_blocks_for(num_tokens) <= seq.tables_[0].size(),
+                   seq.tables_[0].size_for(num_tokens) <= seq.tables_[0].size(),
                "committed tokens exist and have slots");
+  const bool is_new = num_tokens > seq.num_computed_;
   seq.num_computed_ = num_tokens;
   hash_full_blocks(seq, tokens);
   release_slid_blocks(seq);
+  if (is_new) compact(seq);
 }
 
 // Before its first block a salted sequence steps from the root to its salt's node. False: no room.
@@ -246,9 +255,10 @@ void KvCacheManager::release_slid_blocks(KvSequence& seq) {
 }
 
 KvSequence KvCacheManager::fork(const KvSequence& seq, int max_tokens) {
-  KvSequence child = make_sequence(max_tokens, false, seq.salt_, seq.policy_);
-  const int size = num_blocks_for(seq.num_computed_);
+  KvSequence child = make_sequence(max_tokens, false, seq.salt_, seq.policy_, seq.num_prompt_);
   for (std::size_t g = 0; g < windows_.size(); ++g) {
+    const int size = seq.tables_[g].size_for(seq.num_computed_);
+    child.tables_[g].set_dropped(seq.tables_[g].num_dropped());
     for (int i = 0; i < size; ++i) {
       const std::int32_t block = seq.tables_[g][i];
       if (block == kNoBlock) {
@@ -259,7 +269,8 @@ KvSequence KvCacheManager::fork(const KvSequence& seq, int max_tokens) {
       }
     }
   }
-  child.num_exact_ = seq.num_exact_;
+  child.num_dropped_ = seq.num_dropped_;
+  child.votes_ = seq.votes_;
   child.num_computed_ = seq.num_computed_;
   child.num_hashed_blocks_ = seq.num_hashed_blocks_;
   child.wants_cache_ = seq.wants_cache_;
@@ -277,17 +288,14 @@ int KvCacheManager::truncate(KvSequence& seq, int num_tokens) {
     if (table.has_gap() && table.first_kept() > first_needed_block(seq, g, num_tokens))
       num_tokens = 0;
   }
+  const bool forgets_votes = !seq.votes_.is_empty() && num_tokens < seq.num_computed_;
+  const int dropped = num_tokens - seq.policy_.num_slots(num_tokens, seq.num_prompt_);
+  if (forgets_votes || dropped != seq.num_dropped_) num_tokens = 0;
   if (num_tokens == 0) {
     free(seq);
     return 0;
   }
-  const int size = num_blocks_for(num_tokens);
-  for (int i = seq.tables_[0].size(); i > size; --i) {
-    for (BlockTable& table : seq.tables_) {
-      const std::int32_t block = table.drop_last();
-      if (block != kNoBlock) pool_.release(block);
-    }
-  }
+  drop_blocks(seq, num_tokens);
   PrefixNode node = seq.last_node_;
   while (seq.num_hashed_blocks_ > num_tokens / kBlockSize) {
     --seq.num_hashed_blocks_;
@@ -298,17 +306,26 @@ int KvCacheManager::truncate(KvSequence& seq, int num_tokens) {
   return num_tokens;
 }
 
-// Blocks go back last first, so that the cached ones are evicted from the end of the prefix.
-void KvCacheManager::free(KvSequence& seq) {
-  if (seq.tables_.empty()) return;
-  for (int i = seq.tables_[0].size(); i > 0; --i) {
+// Last first, so that the cached ones are evicted from the end of the prefix.
+void KvCacheManager::drop_blocks(KvSequence& seq, int num_tokens) {
+  int longest = 0;
+  for (const BlockTable& table : seq.tables_) longest = std::max(longest, table.size());
+  for (int i = longest; i > 0; --i) {
     for (BlockTable& table : seq.tables_) {
+      if (table.size() < i || i <= std::max(0, table.size_for(num_tokens))) continue;
       const std::int32_t block = table.drop_last();
       if (block != kNoBlock) pool_.release(block);
     }
   }
+}
+
+void KvCacheManager::free(KvSequence& seq) {
+  if (seq.tables_.empty()) return;
+  drop_blocks(seq, 0);
   move_pin(seq, PrefixIndex::root());
+  seq.votes_.clear();
   seq.num_computed_ = 0;
+  seq.num_dropped_ = 0;
   seq.num_hashed_blocks_ = 0;
   seq.hashing_ = seq.wants_cache_;
   seq.num_resets_ = num_resets_;
@@ -318,7 +335,8 @@ void KvCacheManager::add_waste(const KvSequence& seq, KvWaste& waste) const {
   for (std::size_t g = 0; g < windows_.size(); ++g) {
     const BlockTable& table = seq.tables_[g];
     waste.num_slots += std::int64_t{table.num_held()} * kBlockSize;
-    waste.num_empty += std::int64_t{table.size()} * kBlockSize - seq.num_computed_;
+    waste.num_empty +=
+        std::int64_t{table.size()} * kBlockSize - (seq.num_computed_ - table.num_dropped());
     if (table.has_gap() && windows_[g] == 0)
       waste.num_expired += table.num_front() * kBlockSize - seq.policy_.sinks;
     if (windows_[g] == 0 || table.num_held() == 0) continue;
@@ -370,56 +388,6 @@ int KvCacheManager::max_blocks_per_sequence(int num_tokens, int max_chunk,
   int most = 0;
   for (const int window : windows_) most += max_group_blocks(window, policy, num_tokens, max_chunk);
   return most;
-}
-
-void KvCacheManager::check_integrity(std::span<const KvSequence* const> seqs) const {
-  pool_.check_integrity();
-  index_.check_integrity();
-  std::vector<int> refs(static_cast<std::size_t>(num_blocks()), 0);
-  for (const KvSequence* seq : seqs) {
-    DUNLIN_CHECK(seq->num_hashed_blocks_ * kBlockSize <=
-                     std::min(seq->num_computed_, seq->num_exact_tokens()),
-                 "only computed tokens are hashed, and none that a policy changed");
-    for (std::size_t g = 0; g < windows_.size(); ++g) {
-      const BlockTable& table = seq->tables_[g];
-      DUNLIN_CHECK(table.size() == seq->tables_[0].size(), "tables are of one size");
-      DUNLIN_CHECK(table.size() >= num_blocks_for(seq->num_computed_), "a token has no slot");
-      const int needed = first_needed_block(*seq, g, seq->num_computed_);
-      for (int i = 0; i < table.size(); ++i) {
-        if (table[i] == kNoBlock) {
-          DUNLIN_CHECK(i < needed && i >= table.num_front(),
-                       "a block that is still read was given back");
-          continue;
-        }
-        ++refs[static_cast<std::size_t>(table[i])];
-      }
-    }
-  }
-  for (std::int32_t b = 0; b < num_blocks(); ++b) {
-    DUNLIN_CHECK(refs[static_cast<std::size_t>(b)] == pool_.ref_cnt(b), "ref_cnt is wrong");
-    DUNLIN_CHECK(pool_.is_cached(b) == (index_.owner(b).node != kNoNode),
-                 "pool and index disagree on what is cached");
-  }
-  check_eviction_order();
-}
-
-// Behind a cached block of a full-attention group no descendant's block may wait for eviction.
-void KvCacheManager::check_eviction_order() const {
-  if (gave_back_early_) return;
-  std::vector<bool> passed(static_cast<std::size_t>(num_blocks()), false);
-  for (const std::int32_t block : pool_.free_list()) {
-    passed[static_cast<std::size_t>(block)] = true;
-    if (!pool_.is_cached(block)) continue;
-    PrefixNode node = index_.parent(index_.owner(block).node);
-    for (; !index_.is_root(node); node = index_.parent(node)) {
-      for (int g = 0; g < num_groups(); ++g) {
-        if (windows_[static_cast<std::size_t>(g)] > 0) continue;
-        const std::int32_t above = index_.block(node, g);
-        DUNLIN_CHECK(above != kNoBlock && !passed[static_cast<std::size_t>(above)],
-                     "a prefix is evicted before what follows it");
-      }
-    }
-  }
 }
 
 }  // namespace dunlin

@@ -16,7 +16,10 @@
 //
 // A sequence's policy (kv_policy.h) says which blocks of full-attention groups are given back, and
 // up to where its blocks are those of full attention: only these enter the prefix index or come
-// from it. Blocks that a policy gives back early may be evicted before those behind them.
+// from it. Blocks that a policy gives back early may be evicted before those behind them. Where it
+// compacts, commit() takes the blocks out whose tokens have left; the model has moved the others
+// meanwhile. So allocate() makes the blocks that they are moved into the sequence's own, before the
+// step that ends there.
 //
 // Owned by the engine thread. Lack of room is an ordinary answer.
 #pragma once
@@ -31,6 +34,7 @@
 #include "kv/cache_salt.h"
 #include "kv/kv_layout.h"
 #include "kv/kv_policy.h"
+#include "kv/kv_votes.h"
 #include "kv/prefix_index.h"
 
 namespace dunlin {
@@ -47,14 +51,21 @@ class KvSequence {
     return tables_[static_cast<std::size_t>(group_idx)];
   }
   int num_computed_tokens() const { return num_computed_; }
+  // Tokens that have left the slots of full attention.
+  int num_dropped_tokens() const { return num_dropped_; }
+  // Room for the votes of the step that was allocated, where its queries vote; kept by the model.
+  KvVotes& votes() { return votes_; }
   int num_held_blocks() const;
   // Tokens from the first on whose blocks may be shared.
   int num_exact_tokens() const { return num_exact_; }
 
  private:
   friend class KvCacheManager;
-  std::vector<BlockTable> tables_;  // [num_groups], all of one size
+  std::vector<BlockTable> tables_;  // [num_groups]
   int num_computed_ = 0;
+  int num_dropped_ = 0;
+  int num_prompt_ = 0;
+  KvVotes votes_;
   int num_hashed_blocks_ = 0;  // blocks from the front that the index was told of
   CacheSalt salt_;
   KvPolicy policy_;
@@ -99,7 +110,8 @@ class KvCacheManager {
   // num_computed_tokens. The sequence must hold nothing.
   int match_prefix(KvSequence& seq, std::span<const TokenId> tokens);
 
-  // Slots for the positions [num_computed_tokens, num_tokens). False: no room, nothing changed.
+  // Slots for the positions [num_computed_tokens, num_tokens), which end no later than the policy's
+  // step_end(). False: no room, nothing changed.
   [[nodiscard]] bool allocate(KvSequence& seq, int num_tokens);
   // Free blocks that allocate(seq, num_tokens) would take.
   int num_new_blocks(const KvSequence& seq, int num_tokens) const;
@@ -107,15 +119,15 @@ class KvCacheManager {
   int num_new_blocks(const KvSequence& seq, int num_tokens, int max_chunk) const;
 
   // The tokens [0, num_tokens) are computed and final. `tokens` is the whole history, at least
-  // num_tokens long.
+  // num_tokens long. At a compaction of the policy it has been done.
   void commit(KvSequence& seq, std::span<const TokenId> tokens, int num_tokens);
 
   // A second sequence with the same past. Slots beyond num_computed_tokens stay with `seq`.
   KvSequence fork(const KvSequence& seq, int max_tokens);
 
-  // Forgets the tokens from num_tokens on. Returns the length kept: num_tokens, or 0 where a
-  // window has already given back what a continuation there would read (the sequence is
-  // then empty and may match_prefix again).
+  // Forgets the tokens from num_tokens on. Returns the length kept: num_tokens, or 0 where what a
+  // continuation there would read has been given back already, or was voted on by tokens to forget
+  // (the sequence is then empty and may match_prefix again).
   int truncate(KvSequence& seq, int num_tokens);
 
   // Gives everything back; the sequence is empty, as after make_sequence.
@@ -160,16 +172,22 @@ class KvCacheManager {
   bool is_shared(std::int32_t block) const {
     return pool_.ref_cnt(block) > 1 || pool_.is_cached(block);
   }
-  void make_private(KvSequence& seq, int block_idx);
+  void make_private(BlockTable& table, int block_idx);
+  KvCompaction compaction_at(const KvSequence& seq, int num_tokens) const;
+  int num_shared_blocks(const KvSequence& seq, int num_first) const;
+  void own_targets(KvSequence& seq, int num_blocks, bool has_spare);
+  void compact(KvSequence& seq);
   bool enter_salt(KvSequence& seq);
   void hash_full_blocks(KvSequence& seq, std::span<const TokenId> tokens);
   void cache_block(KvSequence& seq, int group_idx, int block_idx, PrefixNode node);
   void release_slid_blocks(KvSequence& seq);
   int first_needed_block(const KvSequence& seq, std::size_t group_idx, int position) const;
+  void drop_blocks(KvSequence& seq, int num_tokens);
   void move_pin(KvSequence& seq, PrefixNode node);
   void check_eviction_order() const;
 
   std::vector<int> windows_;  // [num_groups], 0 for full attention
+  int num_full_layers_ = 0, num_kv_heads_ = 0;
   bool prefix_cache_;
   BlockPool pool_;
   PrefixIndex index_;

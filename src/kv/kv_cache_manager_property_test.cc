@@ -1,6 +1,7 @@
 // Random operations on many sequences against a model of the arena: each slot remembers the
 // history of the token written to it. Whatever happens, a sequence must find its own history in
-// every slot that a query may still read.
+// every slot that a query may still read. Where a policy compacts, which tokens stay is drawn by
+// lot.
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -16,10 +17,21 @@ namespace {
 
 constexpr int kMaxTokens = 160;
 
+constexpr KvPolicy kPolicies[] = {
+    {},
+    {},
+    {.type = KvPolicyType::kH2o, .budget = 48},
+    {.type = KvPolicyType::kH2o, .share = 50},
+    {.type = KvPolicyType::kSnapKv, .budget = 48, .observed = 16},
+};
+
 struct TestSequence {
   KvSequence kv;
   int salt = 0;
+  KvPolicy policy;
+  int num_prompt = 0;
   std::vector<TokenId> tokens;
+  std::vector<std::uint64_t> slots;  // of full attention: whose history each holds
 };
 
 class RandomOperations {
@@ -52,6 +64,7 @@ class RandomOperations {
 
   int num_hits() const { return num_hits_; }
   int num_refusals() const { return num_refusals_; }
+  int num_compactions() const { return num_compactions_; }
 
  private:
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
@@ -78,10 +91,19 @@ class RandomOperations {
     for (int i = 0; i < length; ++i) seq->tokens.push_back(next_token());
     seq->salt = std::max(0, below(6) - 3);
     const CacheSalt salt(seq->salt == 0 ? "" : std::to_string(seq->salt));
-    seq->kv = manager_.make_sequence(kMaxTokens, below(8) > 0, salt);
+    seq->policy = kPolicies[below(static_cast<int>(std::size(kPolicies)))];
+    seq->num_prompt = length;
+    seq->kv = manager_.make_sequence(kMaxTokens, below(8) > 0, salt, seq->policy, length);
     num_hits_ += manager_.match_prefix(seq->kv, seq->tokens) > 0;
     EXPECT_LT(seq->kv.num_computed_tokens(), length);
+    fill_slots(*seq);
     seqs_.push_back(std::move(seq));
+  }
+
+  // What a sequence holds that has not compacted.
+  static void fill_slots(TestSequence& seq) {
+    seq.slots.clear();
+    for (int p = 0; p < seq.kv.num_computed_tokens(); ++p) seq.slots.push_back(history(seq, p));
   }
 
   void stop() {
@@ -97,6 +119,9 @@ class RandomOperations {
     auto child = std::make_unique<TestSequence>();
     child->kv = manager_.fork(parent.kv, kMaxTokens);
     child->salt = parent.salt;
+    child->policy = parent.policy;
+    child->num_prompt = parent.num_prompt;
+    child->slots = parent.slots;
     const auto computed = parent.tokens.begin() + parent.kv.num_computed_tokens();
     child->tokens.assign(parent.tokens.begin(), computed);
     seqs_.push_back(std::move(child));
@@ -105,11 +130,15 @@ class RandomOperations {
   void truncate() {
     if (seqs_.empty()) return;
     TestSequence& seq = any();
-    const int wanted = below(seq.kv.num_computed_tokens() + 1);
+    const int computed = seq.kv.num_computed_tokens();
+    const int wanted = below(computed + 1);
     const int kept = manager_.truncate(seq.kv, wanted);
     EXPECT_TRUE(kept == wanted || kept == 0);
+    EXPECT_TRUE(kept == wanted || seq.policy.compacts() || has_windows());
+    if (kept > 0) seq.slots.resize(seq.slots.size() - static_cast<std::size_t>(computed - wanted));
     seq.tokens.resize(static_cast<std::size_t>(wanted));
     if (kept == 0 && wanted > 0) manager_.match_prefix(seq.kv, seq.tokens);
+    if (kept == 0) fill_slots(seq);
   }
 
   // Cached or not, what a sequence holds is its own to read; nothing is found afterwards.
@@ -131,7 +160,8 @@ class RandomOperations {
     TestSequence& seq = any();
     const int computed = seq.kv.num_computed_tokens();
     if (computed == kMaxTokens) return;
-    const int target = std::min(kMaxTokens, computed + 1 + below(40));
+    const int target = std::min(
+        {kMaxTokens, computed + 1 + below(40), seq.policy.step_end(computed, seq.num_prompt)});
     while (static_cast<int>(seq.tokens.size()) < target) seq.tokens.push_back(next_token());
     const int needed = manager_.num_new_blocks(seq.kv, target);
     const int num_free = manager_.num_free_blocks();
@@ -150,15 +180,56 @@ class RandomOperations {
       }
     }
     // Speculation computes more than it keeps.
-    const int kept = computed + 1 + below(target - computed);
-    manager_.commit(seq.kv, seq.tokens, below(3) == 0 ? kept : target);
+    const int kept = below(3) == 0 ? computed + 1 + below(target - computed) : target;
+    for (int p = computed; p < kept; ++p) seq.slots.push_back(history(seq, p));
+    const KvCompaction compaction = seq.policy.compaction(kept, seq.num_prompt);
+    if (!compaction.is_none()) compact(seq, compaction);
+    manager_.commit(seq.kv, seq.tokens, kept);
+    EXPECT_EQ(seq.kv.votes().is_empty(), !has_full() ||
+                                             kept <= seq.policy.first_vote(seq.num_prompt) ||
+                                             kept >= seq.policy.end_of_votes(seq.num_prompt));
   }
 
-  void check_contents(const TestSequence& seq) {
+  std::uint64_t& slot(TestSequence& seq, int group_idx, int i) {
+    const std::int32_t block = seq.kv.table(group_idx)[i / kBlockSize];
+    return arena_[static_cast<std::size_t>(block * kBlockSize + i % kBlockSize)];
+  }
+
+  // As the model does: the tokens that stay behind go where others leave.
+  void compact(TestSequence& seq, const KvCompaction& compaction) {
+    ++num_compactions_;
+    const auto [from, to, pool] = compaction;
+    std::vector<int> targets;
+    for (int i = 0; i < to; ++i) targets.push_back(i);
+    std::shuffle(targets.begin(), targets.end(), random_);
+    for (int i = to; i < from; ++i) {
+      if (targets.empty() || below(2) == 0) continue;
+      for (int g = 0; g < manager_.num_groups(); ++g)
+        if (windows_[static_cast<std::size_t>(g)] == 0)
+          slot(seq, g, targets.back()) = slot(seq, g, i);
+      seq.slots[static_cast<std::size_t>(targets.back())] = seq.slots[static_cast<std::size_t>(i)];
+      targets.pop_back();
+    }
+    seq.slots.erase(seq.slots.begin() + to, seq.slots.begin() + from);
+  }
+
+  bool has_full() const { return std::count(windows_.begin(), windows_.end(), 0) > 0; }
+  bool has_windows() const {
+    return std::any_of(windows_.begin(), windows_.end(), [](int window) { return window > 0; });
+  }
+
+  void check_contents(TestSequence& seq) {
     const int computed = seq.kv.num_computed_tokens();
     for (int g = 0; g < manager_.num_groups(); ++g) {
       const int window = windows_[static_cast<std::size_t>(g)];
-      const int first = window == 0 ? 0 : std::max(0, computed - window + 1);
+      if (window == 0) {
+        ASSERT_EQ(seq.kv.num_dropped_tokens() + static_cast<int>(seq.slots.size()), computed);
+        for (int i = 0; i < static_cast<int>(seq.slots.size()); ++i)
+          ASSERT_EQ(slot(seq, g, i), seq.slots[static_cast<std::size_t>(i)])
+              << "group " << g << " slot " << i;
+        continue;
+      }
+      const int first = std::max(0, computed - window + 1);
       for (int p = first; p < computed; ++p) {
         ASSERT_EQ(arena_[static_cast<std::size_t>(seq.kv.table(g).slot(p))], history(seq, p))
             << "group " << g << " position " << p;
@@ -173,11 +244,13 @@ class RandomOperations {
   std::vector<std::unique_ptr<TestSequence>> seqs_;
   int num_hits_ = 0;
   int num_refusals_ = 0;
+  int num_compactions_ = 0;
 };
 
 void run_cases(const std::vector<int>& windows, int min_blocks) {
   int num_hits = 0;
   int num_refusals = 0;
+  int num_compactions = 0;
   for (unsigned seed = 0; seed < 40 && !testing::Test::HasFatalFailure(); ++seed) {
     const int num_blocks = min_blocks + static_cast<int>(seed);
     SCOPED_TRACE(testing::Message() << "seed " << seed << " blocks " << num_blocks);
@@ -186,9 +259,12 @@ void run_cases(const std::vector<int>& windows, int min_blocks) {
     operations.finish();
     num_hits += operations.num_hits();
     num_refusals += operations.num_refusals();
+    num_compactions += operations.num_compactions();
   }
   EXPECT_GT(num_hits, 40);
   EXPECT_GT(num_refusals, 40);
+  const bool has_full = std::count(windows.begin(), windows.end(), 0) > 0;
+  EXPECT_GT(num_compactions, has_full ? 100 : 0);
 }
 
 TEST(KvCacheManagerProperty, FullAttentionSurvivesRandomOperations) { run_cases({0}, 12); }

@@ -79,6 +79,16 @@ std::int64_t KvLayout::block_bounds_bytes() const {
   return layers_per_block * num_kv_heads * PageBounds::stride(head_dim_k) * kHalf;
 }
 
+int KvLayout::num_full_layers() const {
+  int num_layers = 0;
+  for (const KvGroup& group : groups) num_layers += group.window == 0 ? layers_per_block : 0;
+  return num_layers;
+}
+
+std::int64_t KvLayout::block_votes_bytes() const {
+  return std::int64_t{layers_per_block} * num_kv_heads * kBlockSize * std::int64_t{sizeof(float)};
+}
+
 std::int64_t KvLayout::blocks_for(std::int64_t num_tokens) const {
   if (num_tokens <= 0) return 0;
   std::int64_t total = 0;

@@ -56,6 +56,11 @@ struct KvLayout {
   std::int64_t block_bytes() const;  // kBlockSize tokens of layers_per_block layers
   // What is known of a block's keys where a policy selects pages (kernels/page_selection.h).
   std::int64_t block_bounds_bytes() const;
+  // Layers of full attention; they come first in the groups, so layer i of group g is the
+  // (g * layers_per_block + i)th of them.
+  int num_full_layers() const;
+  // A number for each slot of a block where a policy counts votes (kv/kv_votes.h).
+  std::int64_t block_votes_bytes() const;
   // Blocks that a sequence of num_tokens holds over all groups, windows honoured.
   std::int64_t blocks_for(std::int64_t num_tokens) const;
   // KV bytes per token before any window is full: all layers. LLaMA-7B f16: 512 KiB.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kv/kv_cache_manager.h"
 
 namespace dunlin {
@@ -34,8 +36,9 @@ TEST(KvPolicy, TokensAreExactWhileNothingIsMissed) {
 }
 
 TEST(KvPolicy, ReadsWhatItWrites) {
-  for (const char* text :
-       {"full", "quest,budget=32", "window,sinks=0,window=16", "window,sinks=4,window=1024"}) {
+  for (const char* text : {"full", "quest,budget=32", "h2o,budget=64,recent=16",
+                           "h2o,budget=20%,recent=0", "snapkv,budget=512,window=16,pool=5",
+                           "window,sinks=0,window=16", "window,sinks=4,window=1024"}) {
     const auto policy = parse_kv_policy(text);
     ASSERT_TRUE(policy) << text;
     EXPECT_EQ(to_string(*policy), text);
@@ -46,13 +49,35 @@ TEST(KvPolicy, ReadsWhatItWrites) {
 
 TEST(KvPolicy, RefusesWhatItDoesNotKnow) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "there are full, window, quest"}, {"Window", "there are full, window"},
-      {"full,sinks=4", "sinks=4"},           {"window,", "''"},
-      {"window,budget=3", "budget=3"},       {"window,sinks", "no whole number"},
-      {"window,sinks=", "no whole"},         {"window,sinks=4x", "no whole"},
-      {"window,sinks=-1", "sinks"},          {"window,sinks=99999999999", "no whole"},
-      {"window,window=0", "window"},         {"window,window=40", "multiple of 16"},
-      {"window,sinks=1025", "1024"},         {"quest,budget=16", "budget"},
+      {"h2o,budget=0%", "1% to 100%"},
+      {"h2o,budget=101%", "1% to 100%"},
+      {"h2o,budget=-5%", "1% to 100%"},
+      {"h2o,budget=%", "no whole"},
+      {"h2o,budget=20%x", "no whole"},
+      {"h2o,recent=20%", "no whole"},
+      {"h2o,budget=24", "multiple of 16"},
+      {"h2o,budget=64,recent=64", "recent must be a multiple of 16 in [0, 48], got 64"},
+      {"h2o,pool=3", "pool=3"},
+      {"quest,budget=20%", "no whole"},
+      {"snapkv,budget=64,window=64", "window must be a multiple of 16 in [16, 48], got 64"},
+      {"snapkv,window=20", "multiple of 16"},
+      {"snapkv,pool=4", "odd"},
+      {"snapkv,pool=65", "63"},
+      {"snapkv,sinks=4", "sinks=4"},
+      {"", "there are full, window, quest, h2o, snapkv"},
+      {"Window", "there are full, window"},
+      {"full,sinks=4", "sinks=4"},
+      {"window,", "''"},
+      {"window,budget=3", "budget=3"},
+      {"window,sinks", "no whole number"},
+      {"window,sinks=", "no whole"},
+      {"window,sinks=4x", "no whole"},
+      {"window,sinks=-1", "sinks"},
+      {"window,sinks=99999999999", "no whole"},
+      {"window,window=0", "window"},
+      {"window,window=40", "multiple of 16"},
+      {"window,sinks=1025", "1024"},
+      {"quest,budget=16", "budget"},
       {"quest,window=64", "window=64"},
   };
   for (const auto& [text, part] : cases) {
@@ -74,6 +99,81 @@ TEST(KvPolicy, QuestReadsAllForAPromptAndItsBudgetBehind) {
   EXPECT_EQ(quest.num_exact_tokens(10), 64);
   EXPECT_EQ(quest.max_blocks(1000, 16), num_blocks_for(1000));
   EXPECT_EQ(*parse_kv_policy("quest"), KvPolicy{.type = KvPolicyType::kQuest});
+}
+
+constexpr KvPolicy kCompacting[] = {
+    {.type = KvPolicyType::kH2o, .budget = 64},
+    {.type = KvPolicyType::kH2o, .budget = 256, .recent = 208},
+    {.type = KvPolicyType::kH2o, .budget = 512},
+    {.type = KvPolicyType::kH2o, .share = 30},
+    {.type = KvPolicyType::kH2o, .share = 60, .recent = 32},
+    {.type = KvPolicyType::kSnapKv, .budget = 64, .observed = 16},
+    {.type = KvPolicyType::kSnapKv, .budget = 160, .observed = 32, .pool = 5},
+};
+
+// Steps as long as may be, and what is in the slots behind each.
+TEST(KvPolicy, CompactionsHappenAtFixedNumbersOfTokens) {
+  for (const KvPolicy& policy : kCompacting) {
+    for (const int prompt : {1, 40, 95, 96, 97, 300, 1000, 1013}) {
+      SCOPED_TRACE(testing::Message() << to_string(policy) << " prompt " << prompt);
+      int slots = 0, most = 0, num_compactions = 0;
+      for (int n = 0; n < 1200;) {
+        const int end = policy.step_end(n, prompt);
+        ASSERT_GT(end, n);
+        for (int m = n + 1; m < std::min(end, 1200); ++m)
+          ASSERT_TRUE(policy.compaction(m, prompt).is_none()) << m;
+        if (end >= 1200) break;
+        slots += end - n;
+        most = std::max(most, slots);
+        n = end;
+        const KvCompaction compaction = policy.compaction(n, prompt);
+        if (!compaction.is_none()) {
+          ++num_compactions;
+          EXPECT_EQ(compaction.from % kBlockSize, 0);
+          EXPECT_EQ(compaction.to % kBlockSize, 0);
+          EXPECT_GT(compaction.from, compaction.to);
+          EXPECT_LE(compaction.from, slots);
+          EXPECT_EQ(compaction.to, policy.num_targets(prompt));
+          EXPECT_GE(policy.first_vote(prompt), compaction.to) << "what moves is shared with nobody";
+          EXPECT_GT(n, policy.first_vote(prompt));
+          EXPECT_LE(n, policy.end_of_votes(prompt));
+          slots -= compaction.num_dropped();
+        } else {
+          EXPECT_EQ(n, policy.first_vote(prompt));
+        }
+        ASSERT_EQ(policy.num_slots(n, prompt), slots) << n;
+        ASSERT_EQ(policy.num_slots(n + 1, prompt), policy.compaction(n + 1, prompt).is_none()
+                                                       ? slots + 1
+                                                       : policy.num_slots(n + 1, prompt));
+      }
+      if (policy.type == KvPolicyType::kH2o) {
+        EXPECT_GT(num_compactions, 0);
+        EXPECT_LE(most, policy.max_voted_slots(prompt));
+      } else {
+        EXPECT_EQ(num_compactions, prompt >= policy.budget + kBlockSize);
+      }
+    }
+  }
+}
+
+TEST(KvPolicy, ABudgetMayBeAShareOfThePrompt) {
+  const KvPolicy fifth = *parse_kv_policy("h2o,budget=20%");
+  EXPECT_EQ(fifth.max_blocks(10'000, 512), 2000 / kBlockSize + 1);
+  EXPECT_EQ(fifth.first_vote(10'000), 1008) << "half of it is recent";
+  EXPECT_EQ(fifth.max_voted_slots(10'000), 2000 + kBlockSize);
+  EXPECT_EQ(fifth.max_voted_slots(10), 128 + kBlockSize) << "the least that a share is";
+  EXPECT_EQ(parse_kv_policy("h2o,budget=96")->max_blocks(10'000, 512), 7);
+  EXPECT_EQ(parse_kv_policy("snapkv")->max_blocks(10'000, 512), 625);
+}
+
+TEST(KvPolicy, WhatIsVotedOnIsShared) {
+  const KvPolicy h2o{.type = KvPolicyType::kH2o, .budget = 64};
+  EXPECT_EQ(h2o.num_exact_tokens(1000), 32);
+  const KvPolicy snapkv{.type = KvPolicyType::kSnapKv, .budget = 64, .observed = 16};
+  EXPECT_EQ(snapkv.num_exact_tokens(1000), 984);
+  EXPECT_EQ(snapkv.num_exact_tokens(64), KvPolicy::kUnbounded) << "it keeps all of it";
+  EXPECT_EQ(snapkv.num_slots(1000, 1000), 64 + 8) << "the window begins in a block";
+  EXPECT_EQ(snapkv.num_slots(1100, 1000), 164 + 8);
 }
 
 // One sequence over a group of full attention and one with a window of its own.

@@ -35,6 +35,7 @@ class KvStorage {
   PageBounds page_bounds(int layer_idx);
   // The blocks of these slots are about to be written.
   void note_writes(std::span<const std::int64_t> slots);
+  void forget_bounds(std::int32_t block_id);
 
   // Copy-on-write: block `to` becomes equal to block `from`, all its layers.
   void copy_block(std::int32_t from, std::int32_t to);
@@ -45,7 +46,6 @@ class KvStorage {
  private:
   KvLayout layout_;
   std::int32_t num_blocks_ = 0;
-  void forget_bounds(std::int32_t block_id);
 
   Buffer arena_;
   Buffer bounds_;                           // [layers_per_block, num_blocks] as PageBounds has them

@@ -87,6 +87,21 @@ LinearOrder linear_order(const ModelConfig& config, const Weights& weights) {
   return order;
 }
 
+// Their blocks are written, but for the step's own.
+void note_compactions(const ForwardBatch& batch, KvStorage& kv) {
+  for (const ForwardBatch::Voter& voter : batch.voters) {
+    if (voter.compaction.is_none()) continue;
+    for (std::size_t g = 0; g < batch.groups.size(); ++g) {
+      const ForwardBatch::Group& group = batch.groups[g];
+      if (kv.layout().groups[g].window > 0) continue;
+      const auto first = static_cast<std::size_t>(voter.seq * group.max_blocks_per_seq);
+      const auto num = static_cast<std::size_t>(voter.compaction.to / kBlockSize);
+      for (const std::int32_t block : group.block_tables.subspan(first, num))
+        kv.forget_bounds(block);
+    }
+  }
+}
+
 // Scaling what the output layer reads scales the logits.
 void scale_norm(float scale, NormWeights& norm) {
   for (float& w : norm.weight) w *= scale;
@@ -161,6 +176,12 @@ void Decoder::check(const ForwardBatch& batch, const ForwardOutputs& outputs) co
                                    kept.sink_positions.size() == batch.token_ids.size() &&
                                    kept.num_sinks.size() == num_seqs),
                "what each token sees");
+  DUNLIN_CHECK(
+      batch.slot_positions.empty() || batch.slot_positions.size() == batch.token_ids.size(),
+      "one slot a token");
+  DUNLIN_CHECK(batch.slot_lens.empty() == batch.slot_positions.empty() &&
+                   (batch.slot_lens.empty() || batch.slot_lens.size() == num_seqs),
+               "as many slots a sequence");
   for (const ForwardBatch::Group& group : batch.groups) {
     DUNLIN_CHECK(group.slot_mapping.size() == batch.token_ids.size(), "one slot a token");
     DUNLIN_CHECK(
@@ -279,6 +300,7 @@ void Decoder::forward(const ForwardBatch& batch, KvStorage& kv, const ForwardOut
   if (batch.num_tokens() == 0) return;
   find_active_tokens(batch);
   for (const ForwardBatch::Group& group : batch.groups) kv.note_writes(group.slot_mapping);
+  note_compactions(batch, kv);
   Step step{*pool_, isa_, config_, batch, kv, scratch_, linear_order_, active_tokens_};
   ActiveRows rows{batch.num_tokens()};
   float* delta = scratch_.delta.as<float>();

@@ -7,6 +7,8 @@
 #include <span>
 
 #include "dunlin/types.h"
+#include "kv/kv_policy.h"
+#include "kv/kv_votes.h"
 
 namespace dunlin {
 
@@ -38,6 +40,19 @@ struct ForwardBatch {
   // [num_tokens] Blocks that the token's query reads of each KV head, in layers of full attention
   // behind the first ones; 0: all. Of one sequence those with 0 come first. Empty: all have 0.
   std::span<const std::int32_t> page_budgets;
+
+  // Where layers of full attention keep some tokens of a sequence only, in its first slots: which
+  // slot each token of the step takes, and how many there are then. Empty: positions and seq_lens.
+  std::span<const std::int32_t> slot_positions;  // [num_tokens]
+  std::span<const std::int32_t> slot_lens;       // [num_seqs]
+  // Sequences whose queries vote on what stays in the cache, in layers of full attention,
+  // ascending. Where a compaction is due behind the step the model does it, layer by layer.
+  struct Voter {
+    int seq = 0;
+    KvVotes* votes = nullptr;
+    KvCompaction compaction;
+  };
+  std::span<const Voter> voters;
 
   // Rows of token_ids whose logits are wanted, ascending; often the last token of each sequence.
   std::span<const std::int32_t> logits_indices;  // [num_outputs]

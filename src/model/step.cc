@@ -28,7 +28,9 @@ std::vector<SizedBuffer> buffers_of(const ModelConfig& c, std::int64_t n, StepSc
       {&scratch.attn_out, n, c.attn_out_size()},
       {&scratch.gate_up, n, 2 * ffn},
   };
+  constexpr std::int64_t kStateFloats = sizeof(SoftmaxState) / sizeof(float);
   if (!c.is_encoder) all.push_back({&scratch.sink_q, n, c.q_size()});
+  if (!c.is_encoder) all.push_back({&scratch.softmax, n, kStateFloats * c.num_heads});
   if (c.parallel) all.push_back({&scratch.mlp_delta, n, c.hidden_size});
   if (!c.is_latent()) {
     all.push_back({&scratch.qkv, n, c.q_size() + 2 * c.kv_size()});
@@ -102,6 +104,8 @@ void StepScratch::reserve(const ModelConfig& c, const KvLayout& kv, int num_thre
   attention.reserve(num_threads, max_tokens, max_seqs, c.num_heads, kv.num_kv_heads, kv.head_dim_k,
                     kv.head_dim_v);
   selection.reserve(num_threads, max_tokens, kv.num_kv_heads, kv.head_dim_k, c.num_heads);
+  voters.reserve(static_cast<std::size_t>(max_seqs));
+  compactions.resize(static_cast<std::size_t>(num_threads));
   moe.reserve(c.moe, c.hidden_size, max_tokens, keep_float);
 }
 
@@ -136,19 +140,48 @@ void Step::attention(int layer_idx, const float* q, std::int64_t q_stride, const
   AttentionBatch queries;
   queries.q = q;
   queries.q_stride = q_stride;
-  queries.positions = batch.positions;
+  const PagedKvLayer layer = kv.layer(layer_idx);
+  const bool has_own_slots = layer.window == 0 && !batch.slot_lens.empty();
+  queries.positions = has_own_slots ? batch.slot_positions : batch.positions;
   queries.query_start_loc = batch.query_start_loc;
-  queries.seq_lens = batch.seq_lens;
+  queries.seq_lens = has_own_slots ? batch.slot_lens : batch.seq_lens;
   queries.block_tables = group.block_tables;
   queries.max_blocks_per_seq = group.max_blocks_per_seq;
   queries.kept = {batch.kept.first, batch.kept.num_sinks, scratch.sink_q.as<float>()};
-  const PagedKvLayer layer = kv.layer(layer_idx);
   if (!batch.page_budgets.empty() && layer_idx >= kDenseLayers && layer.window == 0) {
     scratch.selection.select(pool, isa, params, queries, layer, batch.page_budgets,
                              kv.page_bounds(layer_idx));
     queries.selection = &scratch.selection;
   }
+  const bool votes = layer.window == 0 && !batch.voters.empty();
+  if (votes) queries.softmax = scratch.softmax.as<SoftmaxState>();
   dunlin::attention(pool, isa, params, queries, layer, out, scratch.attention);
+  if (votes) vote(layer_idx, params, queries, layer);
+}
+
+// And what the votes decide.
+void Step::vote(int layer_idx, const AttentionParams& params, const AttentionBatch& queries,
+                const PagedKvLayer& layer) {
+  const KvLayerPlace& place = kv.layout().places[static_cast<std::size_t>(layer_idx)];
+  const int full_idx = place.group_idx * kv.layout().layers_per_block + place.layer_in_block;
+  scratch.voters.clear();
+  bool compacts = false;
+  for (const ForwardBatch::Voter& voter : batch.voters) {
+    scratch.voters.push_back({voter.seq, voter.votes->of_layer(full_idx), voter.votes->stride()});
+    compacts = compacts || !voter.compaction.is_none();
+  }
+  attention_votes(pool, isa, params, queries, layer, scratch.voters, scratch.attention);
+  if (!compacts) return;
+  const int num_heads = layer.num_kv_heads;
+  pool.parallel_for(static_cast<int>(batch.voters.size()) * num_heads, [&](int i, int worker) {
+    const ForwardBatch::Voter& voter = batch.voters[static_cast<std::size_t>(i / num_heads)];
+    if (voter.compaction.is_none()) return;
+    const std::int32_t* blocks =
+        queries.block_tables.data() + voter.seq * queries.max_blocks_per_seq;
+    compact_head(layer, i % num_heads, blocks, voter.compaction,
+                 voter.votes->of_head(full_idx, i % num_heads),
+                 scratch.compactions[static_cast<std::size_t>(worker)]);
+  });
 }
 
 Norm Step::norm(const NormWeights& weights) const {

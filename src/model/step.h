@@ -12,10 +12,12 @@
 #include "cpu/isa.h"
 #include "cpu/thread_pool.h"
 #include "kernels/attention.h"
+#include "kernels/attention_votes.h"
 #include "kernels/gemm.h"
 #include "kernels/norm.h"
 #include "kernels/page_selection.h"
 #include "kernels/rope.h"
+#include "kv/kv_compaction.h"
 #include "kv/kv_storage.h"
 #include "model/config.h"
 #include "model/forward_batch.h"
@@ -63,6 +65,9 @@ struct StepScratch {
   std::vector<RopeTable> ropes;  // as ModelConfig::ropes; frequencies are set by the decoder
   AttentionScratch attention;
   PageSelection selection;
+  Buffer softmax;                                // [max_tokens, num_heads] SoftmaxState
+  std::vector<VotingSequence> voters;            // [max_seqs]
+  std::vector<KvCompactionScratch> compactions;  // [num_threads]
   LatentScratch latent;
   MoeScratch moe;
 };
@@ -95,7 +100,7 @@ struct Step {
   void grouped_linear(std::span<const GemmTask> tasks, const Activations& x, std::int64_t num_rows);
   // Whether the layer is the last one and nothing is wanted of it but keys and values.
   bool ends_at(int layer_idx) const {
-    return active_tokens.empty() && layer_idx + 1 == config.num_layers();
+    return active_tokens.empty() && batch.voters.empty() && layer_idx + 1 == config.num_layers();
   }
   // Layers whose queries read all pages (ForwardBatch::page_budgets): which ones matter shows only
   // behind the first two.
@@ -119,6 +124,8 @@ struct Step {
   Norm norm(const NormWeights& weights) const;
 
  private:
+  void vote(int layer_idx, const AttentionParams& params, const AttentionBatch& queries,
+            const PagedKvLayer& layer);
   void warm_next(std::int64_t num_rows);
 };
 

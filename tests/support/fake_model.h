@@ -6,7 +6,8 @@
 // before it, and where a policy (kv/kv_policy.h) hides tokens from it, also from which ones (or how
 // many pages it reads; which ones is not imitated). A row
 // of logits is mixed from the states of all positions that the group's window or the policy lets
-// the query see. fake_row() computes the same without any cache.
+// the query see. Where a policy keeps tokens by votes, a query gives each token that it sees a vote
+// made of both states. fake_row() computes the same without any cache.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 
 #include "base/check.h"
 #include "base/row_maxima.h"
+#include "kv/kv_compaction.h"
 #include "kv/kv_policy.h"
 #include "kv/kv_storage.h"
 #include "model/model.h"
@@ -51,6 +53,61 @@ inline std::uint64_t fake_hidden_state(std::uint64_t state, int first_kept, int 
                                                static_cast<std::uint32_t>(num_sinks));
 }
 
+// What the query of one token gives another.
+inline float fake_vote(std::uint64_t query, std::uint64_t key) {
+  return static_cast<float>(fake_mix(query, key) >> 40) * 0x1p-24f;
+}
+
+// The slots of one group of full attention under a policy that compacts, told of each token's
+// state in turn.
+class FakeSlots {
+ public:
+  FakeSlots(const KvPolicy& policy, int num_prompt_tokens)
+      : policy_(policy), num_prompt_(num_prompt_tokens) {}
+
+  const std::vector<std::uint64_t>& states() const { return states_; }
+
+  // Before the compaction.
+  void add(std::uint64_t state) {
+    const int position = num_tokens_++;
+    states_.push_back(state);
+    votes_.push_back(0);
+    if (position < policy_.first_vote(num_prompt_) || position >= policy_.end_of_votes(num_prompt_))
+      return;
+    for (std::size_t i = 0; i < states_.size(); ++i) votes_[i] += fake_vote(state, states_[i]);
+  }
+
+  void compact() {
+    const auto [from, to, pool] = policy_.compaction(num_tokens_, num_prompt_);
+    if (from == to) return;
+    std::vector<std::pair<float, int>> order;  // the best first
+    for (int i = 0; i < from; ++i) {
+      const auto begin = votes_.begin() + std::max(0, i - pool / 2);
+      order.emplace_back(
+          -*std::max_element(begin, votes_.begin() + std::min(from, i + pool / 2 + 1)), i);
+    }
+    std::sort(order.begin(), order.end());
+    std::set<int> leaves, moves;
+    for (int rank = 0; rank < from; ++rank) {
+      const int slot = order[static_cast<std::size_t>(rank)].second;
+      if (rank < to && slot >= to) moves.insert(slot);
+      if (rank >= to && slot < to) leaves.insert(slot);
+    }
+    for (auto slot = leaves.begin(); const int source : moves) {
+      states_[static_cast<std::size_t>(*slot)] = states_[static_cast<std::size_t>(source)];
+      votes_[static_cast<std::size_t>(*slot++)] = votes_[static_cast<std::size_t>(source)];
+    }
+    states_.erase(states_.begin() + to, states_.begin() + from);
+    votes_.erase(votes_.begin() + to, votes_.begin() + from);
+  }
+
+ private:
+  KvPolicy policy_;
+  int num_prompt_, num_tokens_ = 0;
+  std::vector<std::uint64_t> states_;
+  std::vector<float> votes_;
+};
+
 // The row behind the last of `tokens`; windows as KvGroup::window, one an entry of the layout. A
 // policy's window has at least two blocks.
 inline std::vector<float> fake_row(const KvLayout& layout, std::span<const TokenId> tokens,
@@ -63,6 +120,15 @@ inline std::vector<float> fake_row(const KvLayout& layout, std::span<const Token
     const int kept = policy.first_kept(last);
     const int first = window == 0 ? kept : std::max(0, last - window + 1);
     std::uint64_t state = 0;
+    if (window == 0 && policy.compacts()) {
+      FakeSlots slots(policy, num_prompt_tokens);
+      for (int p = 0; p <= last; ++p) {
+        slots.compact();
+        slots.add(state = fake_state(state, g, p, tokens[static_cast<std::size_t>(p)]));
+      }
+      for (const std::uint64_t seen : slots.states()) hash = fake_mix(hash, seen);
+      continue;
+    }
     for (int p = 0; p <= last; ++p) {
       state = fake_state(state, g, p, tokens[static_cast<std::size_t>(p)]);
       if (window == 0) {
@@ -156,7 +222,9 @@ class FakeModel final : public Model {
         // What another sequence reads is not written in this step.
         const int begin = batch.query_start_loc[static_cast<std::size_t>(s)];
         const int end = batch.query_start_loc[static_cast<std::size_t>(s) + 1];
-        const int first = batch.seq_lens[static_cast<std::size_t>(s)] - (end - begin);
+        const bool is_full =
+            layout_.groups[static_cast<std::size_t>(&group - batch.groups.data())].window == 0;
+        const int first = num_slots(batch, s, is_full) - (end - begin);
         for (int p = 0; p < first; ++p) {
           const std::int32_t block = table_entry(group, s, p);
           if (block < 0) continue;
@@ -165,6 +233,12 @@ class FakeModel final : public Model {
         }
       }
     }
+  }
+
+  // Of a sequence behind this step.
+  static int num_slots(const ForwardBatch& batch, int seq, bool is_full) {
+    const auto lens = is_full && !batch.slot_lens.empty() ? batch.slot_lens : batch.seq_lens;
+    return lens[static_cast<std::size_t>(seq)];
   }
 
   static std::int32_t table_entry(const ForwardBatch::Group& group, int seq, int position) {
@@ -198,7 +272,12 @@ class FakeModel final : public Model {
       const int begin = batch.query_start_loc[static_cast<std::size_t>(s)];
       const int end = batch.query_start_loc[static_cast<std::size_t>(s) + 1];
       DUNLIN_CHECK(begin < end, "each sequence has a token");
-      const int first = batch.seq_lens[static_cast<std::size_t>(s)] - (end - begin);
+      const int first = num_slots(batch, s, kv_group.window == 0) - (end - begin);
+      const int dropped = batch.seq_lens[static_cast<std::size_t>(s)] - (end - begin) - first;
+      const auto voter = std::find_if(batch.voters.begin(), batch.voters.end(),
+                                      [s](const auto& v) { return v.seq == s; });
+      const bool votes = voter != batch.voters.end() && kv_group.window == 0;
+      const int full_idx = g * layout_.layers_per_block;
       const auto read = [&](int position) {
         const std::int32_t block = table_entry(group, s, position);
         DUNLIN_CHECK(block >= 0, "a position that is read has no block");
@@ -209,7 +288,10 @@ class FakeModel final : public Model {
       for (int t = begin; t < end; ++t) {
         const int p = first + t - begin;
         const auto i = static_cast<std::size_t>(t);
-        DUNLIN_CHECK(batch.positions[i] == p, "positions");
+        DUNLIN_CHECK(batch.positions[i] == p + dropped, "positions");
+        DUNLIN_CHECK(
+            kv_group.window > 0 || batch.slot_positions.empty() || batch.slot_positions[i] == p,
+            "slot_positions");
         DUNLIN_CHECK(group.slot_mapping[i] / kBlockSize == table_entry(group, s, p) &&
                          group.slot_mapping[i] % kBlockSize == p % kBlockSize,
                      "slot_mapping");
@@ -219,10 +301,14 @@ class FakeModel final : public Model {
         DUNLIN_CHECK(kept == 0 || batch.kept.sink_positions[i] == p - kept + num_sinks,
                      "sink_positions");
         std::uint64_t state = fake_hidden_state(
-            fake_state(p == 0 ? 0 : read(p - 1), g, p, batch.token_ids[i]), kept, num_sinks);
+            fake_state(p == 0 ? 0 : read(p - 1), g, p + dropped, batch.token_ids[i]), kept,
+            num_sinks);
         if (kv_group.window == 0 && !batch.page_budgets.empty())
           state = fake_hidden_state(state, batch.page_budgets[i], 0);
         copy_state(layer, group.slot_mapping[i], &state, true);
+        for (int q = 0; votes && q <= p; ++q)
+          voter->votes->of_head(full_idx, 0)[static_cast<std::size_t>(q)] +=
+              fake_vote(state, read(q));
         const int from = kv_group.window == 0 ? kept : std::max(0, p - kv_group.window + 1);
         const auto mix = [&](std::span<const std::int32_t> wanted, std::size_t& next,
                              std::vector<std::uint64_t>& hashes) {
@@ -233,6 +319,11 @@ class FakeModel final : public Model {
         };
         mix(batch.logits_indices, output, hashes_);
         mix(batch.hidden_indices, hidden, hidden_hashes_);
+      }
+      if (votes && !voter->compaction.is_none()) {
+        KvCompactionScratch scratch;
+        compact_head(layer, 0, group.block_tables.data() + s * group.max_blocks_per_seq,
+                     voter->compaction, voter->votes->of_head(full_idx, 0), scratch);
       }
     }
   }
