@@ -24,7 +24,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kUsualSettings =
-    "f16;int8;int8:int4;int4;fp8_e4m3;window,window=512;quest,budget=512";
+    "f16;int8;int8:int4;int4;fp8_e4m3;window,window=128;h2o,budget=128;snapkv,budget=128;"
+    "quest,budget=128";
 constexpr int kDecodeTokens = 32;
 constexpr int kTokensOfPair = 24;  // at most, with any vocabulary of words
 

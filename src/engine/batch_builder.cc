@@ -94,7 +94,8 @@ void BatchBuilder::fill_page_budgets(const ScheduledBatch& scheduled) {
   bool is_any = false;
   for (const ScheduledSequence& s : scheduled.seqs) {
     for (int position = s.begin; position < s.end(); ++position) {
-      page_budgets_.push_back(s.seq->kv_policy.num_pages(position, s.seq->num_prompt_tokens));
+      page_budgets_.push_back(
+          s.seq->kv_policy.num_pages(position, s.seq->num_policy_prompt_tokens));
       is_any = is_any || page_budgets_.back() > 0;
     }
   }
@@ -126,7 +127,7 @@ void BatchBuilder::fill_voters(const ScheduledBatch& scheduled) {
   for (int i = 0; i < static_cast<int>(scheduled.seqs.size()); ++i) {
     const ScheduledSequence& s = scheduled.seqs[static_cast<std::size_t>(i)];
     const KvPolicy& policy = s.seq->kv_policy;
-    const int num_prompt = s.seq->num_prompt_tokens;
+    const int num_prompt = s.seq->num_policy_prompt_tokens;
     if (s.begin < policy.first_vote(num_prompt) || s.begin >= policy.end_of_votes(num_prompt))
       continue;
     voters_.push_back({i, &s.seq->kv.votes(), policy.compaction(s.end(), num_prompt)});

@@ -179,6 +179,11 @@ Outcome ThreadedEngine::check(const EngineRequest& request, int n) const {
     return invalid(fmt::format("echo_start must be in [0, {}), got {}", request.prompt.size(),
                                request.echo_start));
   }
+  if (request.num_policy_prompt_tokens < 0 ||
+      request.num_policy_prompt_tokens > std::ssize(request.prompt)) {
+    return invalid(fmt::format("num_policy_prompt_tokens must be in [0, {}], got {}",
+                               request.prompt.size(), request.num_policy_prompt_tokens));
+  }
   return check_lengths(request);
 }
 

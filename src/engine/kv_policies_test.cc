@@ -103,6 +103,22 @@ TEST(KvPolicies, WhatMovesItsTokensSharesThoseBefore) {
   }
 }
 
+// What is scored behind a prompt is read as an answer is.
+TEST(KvPolicies, APromptMayEndWhereItSays) {
+  for (const KvPolicy& policy : kPolicies) {
+    const auto prompt = random_prompt(5, 120);
+    const std::vector<TokenId> answer = expected_output({0}, prompt, 60, policy);
+    CoreHarness harness({0}, {.max_context = 400, .max_seqs = 2, .max_batch_tokens = 50}, 100);
+    EngineRequest request = with(make_request(prompt, 20), policy);
+    request.prompt.insert(request.prompt.end(), answer.begin(), answer.begin() + 40);
+    request.num_policy_prompt_tokens = 120;
+    const RequestId id = harness.add(std::move(request));
+    harness.run_all();
+    EXPECT_EQ(harness.tokens(id), std::vector<TokenId>(answer.begin() + 40, answer.end()))
+        << to_string(policy);
+  }
+}
+
 TEST(KvPolicies, BudgetsBoundTheBlocks) {
   const auto most_held = [](const KvPolicy& policy, int num_prompt, int num_output) {
     CoreHarness harness({0, 0}, {.max_context = 1000, .max_seqs = 2, .max_batch_tokens = 100}, 70);

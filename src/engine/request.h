@@ -32,6 +32,9 @@ struct EngineRequest {
   // Only requests of one salt share blocks of the prefix cache; "": the common one.
   std::string cache_salt;
   std::optional<KvPolicy> kv_policy;  // nullopt: EngineConfig::kv_policy; embeddings have the full
+  // Tokens of the prompt that are one to kv_policy: those behind are read as an answer's would be.
+  // 0: all of them.
+  int num_policy_prompt_tokens = 0;
   // log p of the prompt tokens too (TokenOutput::prompt_logprobs), from token echo_start on. Tokens
   // before it may come from the prefix cache; where it is 0 or 1, the cache is bypassed.
   bool echo_logprobs = false;

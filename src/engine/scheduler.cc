@@ -181,7 +181,7 @@ bool Scheduler::admit_next() {
 void Scheduler::make_kv(Sequence& seq) {
   if (seq.has_kv) return;
   seq.kv = kv_.make_sequence(seq.num_max_tokens(), seq.uses_prefix_cache(), seq.cache_salt,
-                             seq.kv_policy, seq.num_prompt_tokens);
+                             seq.kv_policy, seq.num_policy_prompt_tokens);
   seq.has_kv = true;
 }
 
@@ -291,7 +291,7 @@ ScheduledSequence Scheduler::chunk_of(Sequence& seq) const {
   if (chunk.num_tokens > 1) {
     chunk.num_tokens = std::min(chunk.num_tokens, budget_.num_tokens_left(chunk.begin));
   }
-  const int step_end = seq.kv_policy.step_end(chunk.begin, seq.num_prompt_tokens);
+  const int step_end = seq.kv_policy.step_end(chunk.begin, seq.num_policy_prompt_tokens);
   chunk.num_tokens = std::min(chunk.num_tokens, step_end - chunk.begin);
   if (config_.whole_sequences && chunk.num_tokens < seq.num_remaining()) chunk.num_tokens = 0;
   chunk.samples = chunk.end() == seq.num_tokens() && seq.sampling.max_tokens > 0;

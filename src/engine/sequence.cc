@@ -26,6 +26,9 @@ std::unique_ptr<Sequence> make_sequence(EngineRequest request, int vocab_size) {
   seq->output = std::make_shared<OutputQueue>();
   seq->num_prompt_tokens = static_cast<int>(request.prompt.size());
   seq->stats.num_prompt_tokens = seq->num_prompt_tokens;
+  seq->num_policy_prompt_tokens = request.num_policy_prompt_tokens > 0
+                                      ? request.num_policy_prompt_tokens
+                                      : seq->num_prompt_tokens;
   seq->tokens = std::move(request.prompt);
   seq->tokens.reserve(static_cast<std::size_t>(seq->num_max_tokens()));
   if (!seq->sampling.ignore_eos) seq->end_ids = std::move(request.eos_ids);

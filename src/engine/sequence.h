@@ -37,6 +37,7 @@ struct Sequence {
 
   std::vector<TokenId> tokens;  // prompt and output; room for all that may come
   int num_prompt_tokens = 0;
+  int num_policy_prompt_tokens = 0;  // of them, what kv_policy takes for the prompt
   std::vector<TokenId> end_ids;  // ascending: end of generation (unless ignored), stop token ids
   TokenCounts counts;            // kept where the penalties want it
 

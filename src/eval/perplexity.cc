@@ -42,6 +42,7 @@ EngineRequest scoring_request(const Chunks& chunks, int idx) {
   request.prompt = chunks.ids[static_cast<std::size_t>(idx)];
   request.echo_logprobs = true;
   request.echo_start = chunks.first_scored;
+  request.num_policy_prompt_tokens = chunks.first_scored;
   request.sampling.num_logprobs = 0;
   request.sampling.max_tokens = 0;
   return request;
@@ -58,6 +59,7 @@ Result<std::vector<Stretch>> measure_stretches(Engine& engine, const Tokenizer& 
   DUNLIN_ASSIGN(chunks, cut_into_chunks(tokenizer, text, num_tokens, 1));
   chunks.first_scored = 1;
   EngineRequest request = scoring_request(chunks, 0);
+  request.num_policy_prompt_tokens = 0;
   request.on_prompt_logits = [&](int position, std::span<const float>) {
     if (progress && (position % kMaxScoredTokens == 0 || position + 1 == num_tokens))
       progress(position + 1, num_tokens);

@@ -31,7 +31,8 @@ struct Chunks {
 Result<Chunks> cut_into_chunks(const Tokenizer& tokenizer, std::string_view text, int context,
                                int max_chunks);
 
-// Request for one of them.
+// Request for one of them. What is scored is to the engine's policy (kv/kv_policy.h) an answer to
+// what stands before it: so policies that differ only there show too.
 EngineRequest scoring_request(const Chunks& chunks, int idx);
 
 // What an engine is to be like for it: contexts of one chunk, and steps that score many tokens.
@@ -47,7 +48,8 @@ struct Perplexity {
 Result<Perplexity> measure_perplexity(Engine& engine, const Chunks& chunks,
                                       const Progress& progress);
 
-// One long text, each token given all before it: how the model fares as the text grows.
+// One long text, each token given all before it: how the model fares as the text grows. All of it
+// is a prompt to the engine's policy.
 struct Stretch {
   int begin = 0, end = 0;  // its tokens
   Estimate nll;            // mean of -log p

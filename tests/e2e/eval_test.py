@@ -71,9 +71,12 @@ class Eval(unittest.TestCase):
     def test_kv(self):
         picture = self.folder / "kv.svg"
         flags = ("kv", self.model, self.text, "--context", "96", "--chunks", "2", "--pairs", "8", "--depths", "64")
-        found = self.eval(*flags, "--svg", str(picture), "--settings", "f16; int8;int8:int4;f16+window,sinks=4,window=32")
+        found = self.eval(*flags, "--svg", str(picture), "--settings", "f16; int8;int8:int4;f16+window,sinks=4,window=32;"
+                          "quest,budget=32;h2o,budget=48;snapkv,budget=32,window=16")
         rows = {row["setting"]: row for row in found["rows"]}
-        self.assertEqual(list(rows), ["f16", "int8", "int8:int4", "f16+window,sinks=4,window=32"])
+        self.assertEqual(list(rows)[:4], ["f16", "int8", "int8:int4", "f16+window,sinks=4,window=32"])
+        for name in list(rows)[5:]:  # a model of two layers reads everything under quest
+            self.assertGreater(rows[name]["mean_kld"], 0, f"{name}: the second half of a chunk is an answer")
         self.assertEqual((rows["f16"]["mean_kld"], rows["f16"]["share_of_f16"], rows["f16"]["perplexity_ratio"]), (0, 1, 1))
         self.assertLess(0, rows["int8"]["mean_kld"])
         self.assertLess(rows["int8"]["mean_kld"], rows["int8:int4"]["mean_kld"])
@@ -85,7 +88,7 @@ class Eval(unittest.TestCase):
         for row in found["rows"]:
             self.assertEqual([speed["depth"] for speed in row["decode"]], [64])
             self.assertGreater(row["decode"][0]["tokens_per_second"], 0)
-        self.assertEqual(picture.read_text().count("<circle"), 4)
+        self.assertEqual(picture.read_text().count("<circle"), 7)
         kld = self.eval("kld", self.model, self.text, "--context", "96", "--chunks", "2", "--cache-type-k", "int8",
                         "--cache-type-v", "int8", "--against", "f16")
         self.assertAlmostEqual(kld["mean_kld"], rows["int8"]["mean_kld"], places=9)
