@@ -11,7 +11,8 @@ const AnswerInfo kInfo = {"cmpl-1", R"(m","content":"","text":"")", 17};
 TEST(TextChunks, AreTheChunksWithTheSameText) {
   for (const std::string text : {"", "a", "\"", "\\", "a\nb\t\x01\x7f", "gr\xc3\xbc\xc3\x9f",
                                  "\xf0\x9f\x90\xa6", "broken \xc3", R"("text":"")", "</script>"}) {
-    const ChoiceText delta{.text = text};
+    ChoiceText delta;
+    delta.text = text;
     for (const bool with_usage : {false, true}) {
       ChunkState state;
       const auto chunk = [&](bool is_chat) {
