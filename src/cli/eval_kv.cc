@@ -135,24 +135,33 @@ Result<Row> measure(const Bench& bench, const KvSetting& setting, const eval::Pr
   return row;
 }
 
-void print_table(const std::vector<Row>& rows, const Bench& bench) {
+Result<Row> measure_with_bar(const Bench& bench, const KvSetting& setting) {
+  EvalBar bar(setting.name.c_str(), bench.flags);
+  auto row = measure(bench, setting, bar.progress());
+  if (!row) return tl::unexpected<Status>(row.error().with_prefix(setting.name));
+  return row;
+}
+
+void print_header(const Bench& bench) {
   fmt::print("{}: {} chunks of {} tokens; recall of {} lines\n", bench.base->config().model_name,
              bench.chunks.ids.size(), grouped(bench.chunks.context), bench.flags.num_pairs);
   fmt::print("{:<26} {:>9} {:>7} {:>10} {:>8} {:>9} {:>9} {:>8} {:>7}", "setting", "B/token",
              "of f16", "perplexity", "ratio", "KLD", "99.9%", "same top", "recall");
   for (const int depth : bench.flags.depths) fmt::print(" {:>13}", "t/s at " + grouped(depth));
   fmt::print("\n");
-  for (const Row& row : rows) {
-    const eval::Divergence& found = row.divergence;
-    fmt::print(
-        "{:<26} {:>9} {:>6.1f}% {:>10.3f} {:>8.4f} {:>9.6f} {:>9.5f} {:>7.2f}% {:>7}",
-        row.setting.name, grouped(std::llround(row.bytes_per_token)), 100 * row.share,
-        eval::exp_of(found.nll).value, eval::exp_of(found.nll_difference).value, found.kld.value,
-        found.percentile_99_9, 100 * found.same_top.value,
-        bench.flags.num_pairs > 0 ? fmt::format("{:.1f}%", 100 * row.recall.recall.value) : "-");
-    for (const double speed : row.tokens_per_s) fmt::print(" {:>13.1f}", speed);
-    fmt::print("\n");
-  }
+  std::fflush(stdout);
+}
+
+void print_row(const Row& row, const KvFlags& flags) {
+  const eval::Divergence& found = row.divergence;
+  fmt::print("{:<26} {:>9} {:>6.1f}% {:>10.3f} {:>8.4f} {:>9.6f} {:>9.5f} {:>7.2f}% {:>7}",
+             row.setting.name, grouped(std::llround(row.bytes_per_token)), 100 * row.share,
+             eval::exp_of(found.nll).value, eval::exp_of(found.nll_difference).value,
+             found.kld.value, found.percentile_99_9, 100 * found.same_top.value,
+             flags.num_pairs > 0 ? fmt::format("{:.1f}%", 100 * row.recall.recall.value) : "-");
+  for (const double speed : row.tokens_per_s) fmt::print(" {:>13.1f}", speed);
+  fmt::print("\n");
+  std::fflush(stdout);
 }
 
 Json row_json(const Row& row, const KvFlags& flags) {
@@ -199,19 +208,15 @@ Outcome run_kv(const KvFlags& flags) {
   if (!settings) return tl::unexpected<Status>(settings.error().with_prefix("--settings"));
   DUNLIN_ASSIGN(bench, prepare(flags));
   std::vector<Row> rows;
-  for (std::size_t i = 0; i < settings->size(); ++i) {
-    const KvSetting& setting = (*settings)[i];
-    EvalBar bar(setting.name.c_str(), flags);
-    auto row = measure(bench, setting, bar.progress());
-    if (!row) return tl::unexpected<Status>(row.error().with_prefix(setting.name));
-    rows.push_back(std::move(*row));
+  if (!flags.is_json()) print_header(bench);
+  for (const KvSetting& setting : *settings) {
+    DUNLIN_ASSIGN(row, measure_with_bar(bench, setting));
+    rows.push_back(std::move(row));
+    if (!flags.is_json()) print_row(rows.back(), flags);
   }
   const std::string& model = bench.base->config().model_name;
   if (!flags.svg.empty()) DUNLIN_TRY(write_asked_file("--svg", flags.svg, plot(rows, model)));
-  if (!flags.is_json()) {
-    print_table(rows, bench);
-    return {};
-  }
+  if (!flags.is_json()) return {};
   Json list = Json::array();
   for (const Row& row : rows) list.push_back(row_json(row, flags));
   const Json json{{"model", model},
