@@ -143,7 +143,7 @@ Result<Row> measure_with_bar(const Bench& bench, const KvSetting& setting) {
 }
 
 void print_header(const Bench& bench) {
-  fmt::print("{}: {} chunks of {} tokens; recall of {} lines\n", bench.base->config().model_name,
+  fmt::print("{}: {} x {} tokens; recall of {} lines\n", bench.base->config().model_name,
              bench.chunks.ids.size(), grouped(bench.chunks.context), bench.flags.num_pairs);
   fmt::print("{:<26} {:>9} {:>7} {:>10} {:>8} {:>9} {:>9} {:>8} {:>7}", "setting", "B/token",
              "of f16", "perplexity", "ratio", "KLD", "99.9%", "same top", "recall");
