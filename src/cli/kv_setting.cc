@@ -66,15 +66,10 @@ Result<std::vector<KvSetting>> parse_kv_settings(std::string_view text) {
 }
 
 std::int64_t kv_bytes_held(const KvLayout& layout, const KvPolicy& policy, int context) {
-  if (policy.gives_back()) {
-    return KvCacheManager::max_blocks_per_sequence(layout, context, 1, policy) *
-           layout.block_bytes();
-  }
-  const int prompt = context - 1;
   std::int64_t block_bytes = layout.block_bytes();
   if (policy.type == KvPolicyType::kQuest) block_bytes += layout.block_bounds_bytes();
   if (policy.type == KvPolicyType::kH2o) block_bytes += layout.block_votes_bytes();
-  return layout.blocks_for(policy.num_slots(context, prompt)) * block_bytes;
+  return KvCacheManager::held_blocks(layout, context, context - 1, policy) * block_bytes;
 }
 
 }  // namespace dunlin::cli

@@ -67,13 +67,9 @@ struct Planned {
     const auto bytes = [](std::int64_t blocks, std::int64_t block) {
       return static_cast<double>(blocks * block);
     };
-    if (kv_policy.compacts())
-      return bytes(layout.blocks_for(kv_policy.num_slots(context, context)), layout.block_bytes());
-    if (kv_policy.gives_back())
-      return bytes(KvCacheManager::max_blocks_per_sequence(layout, context, 1, kv_policy),
-                   layout.block_bytes());
     if (kv_policy.type != KvPolicyType::kQuest || context <= kv_policy.budget)
-      return bytes(layout.blocks_for(context), layout.block_bytes());
+      return bytes(KvCacheManager::held_blocks(layout, context, context, kv_policy),
+                   layout.block_bytes());
     return bytes(layout.blocks_for(kv_policy.budget), layout.block_bytes()) +
            bytes(layout.blocks_for(context), layout.block_bounds_bytes());
   }

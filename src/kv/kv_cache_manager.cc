@@ -373,6 +373,15 @@ int KvCacheManager::max_blocks_per_sequence(const KvLayout& layout, int num_toke
   return most;
 }
 
+std::int64_t KvCacheManager::held_blocks(const KvLayout& layout, int num_tokens,
+                                         int num_prompt_tokens, const KvPolicy& policy) {
+  if (policy.gives_back()) return max_blocks_per_sequence(layout, num_tokens, 1, policy);
+  // Layers with a window of their own drop nothing by votes.
+  const int dropped = num_tokens - policy.num_slots(num_tokens, num_prompt_tokens);
+  const int num_full_groups = layout.num_full_layers() / layout.layers_per_block;
+  return layout.blocks_for(num_tokens) - std::int64_t{num_full_groups} * dropped / kBlockSize;
+}
+
 int KvCacheManager::longest_sequence(const KvLayout& layout, std::int64_t num_blocks, int limit,
                                      int max_chunk) {
   int fits = 0, fails = limit + 1;

@@ -154,6 +154,10 @@ class KvCacheManager {
   int max_blocks_per_sequence(int num_tokens, int max_chunk, const KvPolicy& policy = {}) const;
   static int max_blocks_per_sequence(const KvLayout& layout, int num_tokens, int max_chunk,
                                      const KvPolicy& policy = {});
+  // Blocks that a sequence of num_tokens holds between steps, num_prompt_tokens of them its prompt;
+  // of a policy that gives blocks back the most.
+  static std::int64_t held_blocks(const KvLayout& layout, int num_tokens, int num_prompt_tokens,
+                                  const KvPolicy& policy);
   // The longest sequence, at most `limit` tokens, that so many blocks hold; 0: not one token's.
   static int longest_sequence(const KvLayout& layout, std::int64_t num_blocks, int limit,
                               int max_chunk);

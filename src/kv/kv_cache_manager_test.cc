@@ -36,6 +36,38 @@ TEST(KvCacheManager, HoldsWholeBlocksForAllTokensOfAFullGroup) {
   EXPECT_EQ(kv.num_cached_blocks(), 1);
 }
 
+// What plans and evaluations count is what sequences hold; a policy drops tokens in layers of full
+// attention alone.
+TEST(KvCacheManager, HeldBlocksAreThoseThatASequenceHolds) {
+  constexpr int kPrompt = 200, kTokens = 400;
+  const auto tokens = tokens_from(0, kTokens);
+  for (const std::vector<int>& windows : {std::vector{0}, {0, 0, 96}, {0, 160}}) {
+    const KvLayout layout = layout_of(windows);
+    for (const KvPolicy& policy :
+         {KvPolicy{}, KvPolicy{KvPolicyType::kQuest}, KvPolicy{KvPolicyType::kWindow, 4, 64},
+          KvPolicy{.type = KvPolicyType::kH2o, .budget = 64},
+          KvPolicy{.type = KvPolicyType::kSnapKv, .budget = 64, .observed = 16}}) {
+      SCOPED_TRACE(testing::Message() << to_string(policy) << ", " << windows.size() << " groups");
+      KvCacheManager kv(layout, 200, false);
+      KvSequence seq = kv.make_sequence(kTokens, false, {}, policy, kPrompt);
+      const bool is_exact = windows.size() == 1 && !policy.gives_back();
+      for (int n = 1; n <= kTokens; ++n) {
+        compute(kv, seq, tokens, n);
+        const auto counted = KvCacheManager::held_blocks(layout, n, kPrompt, policy);
+        ASSERT_LE(seq.num_held_blocks(), counted) << n;
+        if (is_exact) {
+          ASSERT_EQ(seq.num_held_blocks(), counted) << n;
+        }
+        // The block that has just slid out of a window, a group each.
+        if (!policy.gives_back()) {
+          ASSERT_GE(seq.num_held_blocks() + std::ssize(windows), counted) << n;
+        }
+      }
+      kv.free(seq);
+    }
+  }
+}
+
 TEST(KvCacheManager, RefusesWithoutChangingAnythingWhenBlocksRunOut) {
   KvCacheManager kv(layout_of({0}), 3, true);
   KvSequence seq = kv.make_sequence(64);
