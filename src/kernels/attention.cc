@@ -136,23 +136,6 @@ void gather_rows(const Call& call, const Tile& tile, const AttentionWorkerScratc
   if (call.kernels.prepare_queries != nullptr) call.kernels.prepare_queries(rows.tile);
 }
 
-}  // namespace
-
-void gather_query(const PagedKvLayer& layer, float scale, const float* q, int row,
-                  const AttentionWorkerScratch& scratch) {
-  const std::int64_t dim = layer.head_dim_k;
-  if (layer.k.rotation > 1) {
-    std::copy_n(q, dim, scratch.widened);
-    rotate_channels(scratch.widened, dim, layer.k.rotation,
-                    1 / static_cast<float>(layer.k.rotation));
-    q = scratch.widened;
-  }
-  float* scaled = scratch.q + row;
-  for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = q[d] * scale;
-}
-
-namespace {
-
 using RowFloats = std::array<float, kMaxTileRows>;
 
 // Merges the splits of a part as they come.

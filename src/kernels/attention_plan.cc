@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/kv_codec.h"
 #include "kernels/page_selection.h"
 #include "kernels/scratch_sizes.h"
 
@@ -46,6 +47,19 @@ int heads_per_tile(int group) {
 std::int64_t round_up(std::int64_t x, std::int64_t unit) { return (x + unit - 1) / unit * unit; }
 
 }  // namespace
+
+void gather_query(const PagedKvLayer& layer, float scale, const float* q, int row,
+                  const AttentionWorkerScratch& scratch) {
+  const std::int64_t dim = layer.head_dim_k;
+  if (layer.k.rotation > 1) {
+    std::copy_n(q, dim, scratch.widened);
+    rotate_channels(scratch.widened, dim, layer.k.rotation,
+                    1 / static_cast<float>(layer.k.rotation));
+    q = scratch.widened;
+  }
+  float* scaled = scratch.q + row;
+  for (std::int64_t d = 0; d < dim; ++d) scaled[d * kMaxTileRows] = q[d] * scale;
+}
 
 AttentionRange visible_range(const AttentionParams& params, const AttentionBatch& batch,
                              const PagedKvLayer& layer, int seq, int token) {
