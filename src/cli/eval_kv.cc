@@ -4,9 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "cli/commands.h"
 #include "cli/eval_flags.h"

@@ -35,6 +35,7 @@ class KvStorage {
   PageBounds page_bounds(int layer_idx);
   // The blocks of these slots are about to be written.
   void note_writes(std::span<const std::int64_t> slots);
+  // Of a block whose tokens are about to be moved.
   void forget_bounds(std::int32_t block_id);
 
   // Copy-on-write: block `to` becomes equal to block `from`, all its layers.
