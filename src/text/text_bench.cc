@@ -1,4 +1,5 @@
-// Tokenizing English text and loading vocabularies, one thread. bytes_per_second is the text's.
+// Tokenizing English text and long runs, and loading vocabularies, one thread. bytes_per_second is
+// the text's.
 #include <benchmark/benchmark.h>
 
 #include <fstream>
@@ -39,6 +40,18 @@ void BM_Encode(benchmark::State& state) {
                  " tokens");
 }
 BENCHMARK(BM_Encode)->DenseRange(0, 4)->Unit(benchmark::kMillisecond);
+
+// 200,000 times one character: what pretokenizers leave in one piece.
+void BM_EncodeRun(benchmark::State& state) {
+  const auto tokenizer = make_tokenizer(*open(state.range(0))).value();
+  const std::string text(200'000, static_cast<char>(state.range(1)));
+  for (auto _ : state) benchmark::DoNotOptimize(tokenizer->encode(text));
+  state.SetBytesProcessed(static_cast<std::int64_t>(text.size() * state.iterations()));
+  state.SetLabel(std::string(kVocabularies[state.range(0)]) + ", '" + text[0] + "'");
+}
+BENCHMARK(BM_EncodeRun)
+    ->ArgsProduct({benchmark::CreateDenseRange(0, 4, 1), {'a', '1', ' '}})
+    ->Unit(benchmark::kMillisecond);
 
 void BM_Load(benchmark::State& state) {
   const auto file = open(state.range(0));

@@ -1,5 +1,5 @@
 // Work grows with the length of the text, whatever the text is. Told from CPU time of the thread,
-// by a ratio that no busy machine reaches; how fast it is, bench/ says.
+// by a ratio that no busy machine reaches; how fast it is, text_bench says.
 #include <gtest/gtest.h>
 
 #include <ctime>
